@@ -31,7 +31,10 @@ function isOrdered(value: unknown): boolean {
 
 /** The engine prints keys in its own order, so only texts and numbers are left to it. */
 function writeValue(value: Json | undefined): string {
-  if (typeof value === "string") return writeText(value);
+  if (typeof value === "string") {
+    if (value.isWellFormed()) return JSON.stringify(value);
+    throw new TypeError("canonicalJson: expected well-formed text, got a lone surrogate");
+  }
   if (typeof value === "boolean" || value === null || Number.isFinite(value)) return JSON.stringify(value);
   if (typeof value !== "object") throw new TypeError(`canonicalJson: expected a JSON value, got ${String(value)}`);
   let text = "";
@@ -41,14 +44,9 @@ function writeValue(value: Json | undefined): string {
   }
   for (const key of Object.keys(value).sort()) {
     const member = (value as JsonObject)[key];
-    if (member !== undefined) text += `${text === "" ? "" : ","}${writeText(key)}:${writeValue(member)}`;
+    if (member !== undefined) text += `${text === "" ? "" : ","}${writeValue(key)}:${writeValue(member)}`;
   }
   return `{${text}}`;
-}
-
-function writeText(text: string): string {
-  if (text.isWellFormed()) return JSON.stringify(text);
-  throw new TypeError("canonicalJson: expected well-formed text, got a lone surrogate");
 }
 
 /** SHA-256 of the bytes (a string counts as UTF-8), in lower-case hex. */

@@ -6,10 +6,11 @@ const hexOf: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.t
 export function uuidV7(timeMs: number, random: Uint8Array): string {
   if (random.length < idBytes) throw new TypeError(`uuidV7: expected ${idBytes} random bytes, got ${random.length}`);
   const time = Math.floor(timeMs).toString(16).padStart(12, "0");
-  const hex = (at: number): string => hexOf[random[at] as number] as string;
   const version = hexOf[((random[0] as number) & 0x0f) | 0x70] as string;
   const variant = hexOf[((random[2] as number) & 0x3f) | 0x80] as string;
-  const rest = `${version}${hex(1)}-${variant}${hex(3)}-${hex(4)}${hex(5)}${hex(6)}${hex(7)}${hex(8)}${hex(9)}`;
+  let node = "";
+  for (let at = 4; at < idBytes; at++) node += hexOf[random[at] as number];
+  const rest = `${version}${hexOf[random[1] as number]}-${variant}${hexOf[random[3] as number]}-${node}`;
   return `${time.slice(0, 8)}-${time.slice(8)}-${rest}`;
 }
 

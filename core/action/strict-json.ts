@@ -17,10 +17,13 @@ export interface JsonBounds {
 
 const quote = 0x22;
 const backslash = 0x5c;
+const minus = 0x2d;
 const comma = 0x2c;
 const colon = 0x3a;
 const openBracket = 0x5b;
 const openBrace = 0x7b;
+const closeBracket = 0x5d;
+const closeBrace = 0x7d;
 
 /**
  * Reads one JSON text, as bytes or decoded already, so that two readers cannot disagree about it.
@@ -35,18 +38,15 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
     typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
   const members = scanText(text, bounds, false);
-  const value = parseScanned(text, bounds);
-  // Of two members with one name `JSON.parse` keeps the last: fewer are left than were written.
-  if (members !== countMembers(value)) throw fullFault(text, bounds, "duplicate key");
-  return value;
-}
-
-function parseScanned(text: string, bounds: JsonBounds): Json {
+  let value: Json;
   try {
-    return JSON.parse(text) as Json;
+    value = JSON.parse(text) as Json;
   } catch (cause) {
     throw fullFault(text, bounds, syntaxFault(cause as SyntaxError));
   }
+  // Of two members with one name `JSON.parse` keeps the last: fewer are left than were written.
+  if (members !== countMembers(value)) throw fullFault(text, bounds, "duplicate key");
+  return value;
 }
 
 /** Returns the error for a text that is refused: what a scan of its strings finds, else `otherwise`. */
@@ -114,26 +114,26 @@ function scanText(text: string, bounds: JsonBounds, isFull: boolean): number {
 /** Scans the token or the white space that begins at `at`. Returns the offset behind it; -1 where it may not stand there. */
 function scanToken(scan: Scan, code: number, at: number): number {
   if (code === quote) return scanString(scan, at);
-  if (code === colon) return scanColon(scan, at);
-  if (code === comma) return scanComma(scan, at);
+  if (code === colon) {
+    if (scan.expected !== "colon") return -1;
+    scan.expected = "value";
+    scan.members++;
+    return at + 1;
+  }
+  if (code === comma) {
+    if (scan.expected !== "comma") return -1;
+    countNode(scan, at);
+    scan.expected = scan.open.at(-1) === true ? "key" : "value";
+    return at + 1;
+  }
   if (code === openBrace || code === openBracket) return scanOpening(scan, code, at);
-  if (code === 0x7d || code === 0x5d) return scanClosing(scan, at);
+  if (code === closeBrace || code === closeBracket) {
+    scan.keys?.pop();
+    scan.expected = "comma";
+    return scan.open.pop() === undefined ? -1 : at + 1;
+  }
   if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) return endOfBlank(scan.text, at);
   return scan.expected === "value" ? scanScalar(scan, code, at) : -1;
-}
-
-function scanColon(scan: Scan, at: number): number {
-  if (scan.expected !== "colon") return -1;
-  scan.expected = "value";
-  scan.members++;
-  return at + 1;
-}
-
-function scanComma(scan: Scan, at: number): number {
-  if (scan.expected !== "comma") return -1;
-  countNode(scan, at);
-  scan.expected = scan.open.at(-1) === true ? "key" : "value";
-  return at + 1;
 }
 
 function scanOpening(scan: Scan, code: number, at: number): number {
@@ -147,12 +147,6 @@ function scanOpening(scan: Scan, code: number, at: number): number {
     throw new GatewayError("JSON_BOUND", `expected at most ${bounds.depth} levels, got more at offset ${at}`);
   }
   return at + 1;
-}
-
-function scanClosing(scan: Scan, at: number): number {
-  scan.keys?.pop();
-  scan.expected = "comma";
-  return scan.open.pop() === undefined ? -1 : at + 1;
 }
 
 /** Counts the object, the array or (for a comma) the member or item that begins here. */
@@ -178,19 +172,15 @@ function scanString(scan: Scan, start: number): number {
   const isKey = expected === "key";
   if (!isKey && expected !== "value") return -1;
   const end = closingQuote(text, start);
-  const isSuspect = end - start - 1 > bounds.stringLength || hasUnicodeEscape(scan, start, end);
+  // Only an escape of a code unit makes a lone surrogate or NUL of a text that is UTF-8. Each part is searched once.
+  if (scan.unicodeEscape < start) {
+    const found = text.indexOf("\\u", start);
+    scan.unicodeEscape = found === -1 ? Number.POSITIVE_INFINITY : found;
+  }
+  const isSuspect = end - start - 1 > bounds.stringLength || scan.unicodeEscape < end;
   if (isSuspect || scan.keys !== null) checkString(scan, start, end, isKey ? scan.keys?.at(-1) : undefined);
   scan.expected = isKey ? "colon" : "comma";
   return end + 1;
-}
-
-/** Only an escape of a code unit makes a lone surrogate or NUL of a text that is UTF-8. Each part is searched once. */
-function hasUnicodeEscape(scan: Scan, start: number, end: number): boolean {
-  if (scan.unicodeEscape < start) {
-    const found = scan.text.indexOf("\\u", start);
-    scan.unicodeEscape = found === -1 ? Number.POSITIVE_INFINITY : found;
-  }
-  return scan.unicodeEscape < end;
 }
 
 /** Checks a string as it is meant. `keys`: those of its object so far, where it is a key. */
@@ -235,37 +225,28 @@ function tooLong({ stringLength }: JsonBounds, start: number): GatewayError {
   );
 }
 
-const numberPart = /[-+.0-9Ee]*/y;
+/** 1 for the codes of digits, 2 for those of `.`, `e`, `E`, `+` and `-`. */
+const numberPart = new Uint8Array(128);
+numberPart.fill(1, 0x30, 0x3a);
+for (const part of ".eE+-") numberPart[part.charCodeAt(0)] = 2;
 /** Integers of so many digits are exact. */
 const exactDigits = 15;
 
 /** Scans a number, or `true`, `false` or `null`. */
-function scanScalar(scan: Scan, code: number, at: number): number {
+function scanScalar(scan: Scan, code: number, start: number): number {
+  const { text, bounds } = scan;
   scan.expected = "comma";
-  if (code === 0x2d || isDigit(code)) return scanNumber(scan, at);
-  const literal = code === 0x74 ? "true" : code === 0x66 ? "false" : "null";
-  return scan.text.startsWith(literal, at) ? at + literal.length : -1;
-}
-
-/** Scans the number that begins at `start`. */
-function scanNumber({ text, bounds }: Scan, start: number): number {
-  let digitsEnd = start;
-  while (digitsEnd - start < exactDigits && isDigit(text.charCodeAt(digitsEnd))) digitsEnd++;
-  if (digitsEnd > start && !isNumberPart(text.charCodeAt(digitsEnd))) return digitsEnd;
-  numberPart.lastIndex = start;
-  numberPart.test(text);
-  const end = numberPart.lastIndex;
-  if (bounds.reader === "exact") checkNumber(text.slice(start, end), start);
+  if (code !== minus && numberPart[code] !== 1) {
+    const literal = code === 0x74 ? "true" : code === 0x66 ? "false" : "null";
+    return text.startsWith(literal, start) ? start + literal.length : -1;
+  }
+  let end = start;
+  while (numberPart[text.charCodeAt(end)] === 1) end++;
+  const isExact = end > start && end - start <= exactDigits;
+  const digitsEnd = end;
+  while ((numberPart[text.charCodeAt(end)] ?? 0) > 0) end++;
+  if (bounds.reader === "exact" && !(isExact && end === digitsEnd)) checkNumber(text.slice(start, end), start);
   return end;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39;
-}
-
-/** True for digits, `.`, `e`, `E`, `+` and `-`. */
-function isNumberPart(code: number): boolean {
-  return isDigit(code) || code === 0x2e || code === 0x65 || code === 0x45 || code === 0x2b || code === 0x2d;
 }
 
 /** Throws MALFORMED_JSON for a number that a double does not hold exactly. What is no number is left for `JSON.parse`. */

@@ -50,13 +50,14 @@ export interface Tracer {
   run<T>(request: TracedRequest, work: (span: Span) => Promise<T>): Promise<T>;
 }
 
-const ignore = (): undefined => undefined;
 const runUntraced: Tracer["run"] & Span["run"] = (_, work) => work(noSpan);
+
+const ignore = (): Span => noSpan;
 
 /** The span of a request that is not traced. */
 export const noSpan: Span = {
   context: undefined,
-  begin: () => noSpan,
+  begin: ignore,
   run: runUntraced,
   setAttributes: ignore,
   end: ignore,

@@ -110,10 +110,11 @@ function routesOf(parts: Parts): Readonly<Record<Port, readonly MountedRoute[]>>
   const health = (): Health => healthOf(parts);
   const policies = () => parts.chain.active;
   const callerOf = (rawHeaders: readonly string[]) => accessRule.identifyIfPresented(rawHeaders);
+  const consoles = consoleHandlers({ ...parts, health, policies, callerOf });
   return {
-    gateway: mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), accessRule),
+    gateway: mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), accessRule, parts.fairShare),
     admin: adminRoutes(parts, accessRule, health),
-    metrics: mountRoutes(consoleRoutes, consoleHandlers({ ...parts, health, policies, callerOf }), accessRule),
+    metrics: mountRoutes(consoleRoutes, consoles, accessRule, parts.fairShare),
   };
 }
 

@@ -9,6 +9,7 @@ import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
 import type { AccessRule } from "./access.ts";
+import type { FairShare } from "./fair-share.ts";
 import { retryAfterHeader } from "./refusal.ts";
 import type { RequestGuard } from "./request.ts";
 
@@ -17,6 +18,8 @@ export interface Route {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly access: Exclude<Access, Permission>;
+  /** The part of its caller's share that a request spends: a call and processor time, or processor time alone; absent: none. */
+  readonly spends?: "call" | "time";
 }
 
 /** The routes of a port by id. An id names its route in metrics and logs. */
@@ -36,17 +39,20 @@ export type RouteHandlers<Table extends PortRoutes> = {
   readonly [Id in keyof Table]: Table[Id]["access"] extends "public" ? PublicHandler : Handler;
 };
 
-/** Pairs each route with its handler, behind the check of the key. */
+/** Pairs each route with its handler, behind the check of the key and of the caller's share. */
 export function mountRoutes<Table extends PortRoutes>(
   table: Table,
   handlers: RouteHandlers<Table>,
   accessRule: AccessRule,
+  fairShare: Pick<FairShare, "admit" | "admitCall">,
 ): readonly MountedRoute[] {
   return Object.entries(table).map(([id, route]) => {
     const serve: MountedRoute["serve"] = (ctx) => {
       ctx.state.route = id;
       if (route.access === "public") return (handlers[id] as PublicHandler)(ctx);
       const caller = accessRule.identify(route.access, ctx.req.rawHeaders);
+      if (route.spends === "call") fairShare.admitCall(caller);
+      if (route.spends === "time") fairShare.admit(caller);
       return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
     };
     return { ...route, serve };

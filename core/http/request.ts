@@ -99,36 +99,27 @@ export function headerText(headers: IncomingHttpHeaders, name: string): string |
 
 const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 
+/** Reads a request body as one strict JSON value. Rejects as `readJsonBytes` does, and with what `parseStrictJson` throws. */
+export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
+  return parseStrictJson(await readJsonBytes(request, limits.bytes), limits.json);
+}
+
 /**
- * Reads a request body as one strict JSON value. Only `application/json` without content coding is accepted:
- * a foreign web page can send only forms and plain text. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE,
- * what `onRead` throws, and what `parseStrictJson` throws. `onRead` is called when the body is complete, before it is parsed.
+ * Reads the bytes of a JSON body, unparsed. Only `application/json` without content coding is accepted: a foreign web page
+ * can send only forms and plain text. Rejects with UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and INVALID_REQUEST where the
+ * body broke off. The connection stays open after a body that is too large: its sender still has to read the response.
  */
-export async function readJsonBody(
-  request: IncomingMessage,
-  limits: BodyLimits,
-  onRead: () => void = () => undefined,
-): Promise<Json> {
-  const { "content-type": type, "content-encoding": coding } = request.headers;
+export async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const { "content-type": type, "content-encoding": coding, "content-length": declared } = request.headers;
   if (!jsonType.test(type ?? "")) {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");
   }
   if (coding !== undefined && coding !== "identity") {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected a body without content-encoding");
   }
-  const bytes = await readBytes(request, limits.bytes);
-  onRead();
-  return parseStrictJson(bytes, limits.json);
-}
-
-/**
- * Reads a body by its events: an iterator over it makes some thirty objects a request. The connection stays open after a
- * body that is too large: its sender still has to read the response.
- */
-function readBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const declared = Number(request.headers["content-length"] ?? 0);
-  if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes));
-  if (request.destroyed) return Promise.reject(brokenOff(request.errored));
+  if (Number(declared ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (request.destroyed) throw brokenOff(request.errored);
+  // By its events: an iterator over the body makes some thirty objects a request.
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

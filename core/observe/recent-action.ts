@@ -106,16 +106,12 @@ class HistoryMeter {
     const known = this.#bytes.get(history);
     if (known !== undefined) return known;
     let bytes = overhead;
-    for (const past of history) bytes += this.#bytesOfPast(past);
+    for (const past of history) {
+      const own = this.#bytes.get(past) ?? estimateBytes([past], Number.POSITIVE_INFINITY);
+      this.#bytes.set(past, own);
+      bytes += own;
+    }
     this.#bytes.set(history, bytes);
-    return bytes;
-  }
-
-  #bytesOfPast(past: PastAction): number {
-    const known = this.#bytes.get(past);
-    if (known !== undefined) return known;
-    const bytes = estimateBytes([past], Number.POSITIVE_INFINITY);
-    this.#bytes.set(past, bytes);
     return bytes;
   }
 }

@@ -150,11 +150,13 @@ export class PolicyChain {
       byDefault: combined === undefined,
       approvals,
       risk,
-      redactions: mergeRedactions(redactions),
+      redactions: redactions.length === 0 ? noRedactions : mergeRedactions(redactions),
       durationUs: Math.max(0, Math.round((elapsedMs() - started) * 1000)),
     });
   }
 }
+
+const noRedactions: readonly Redaction[] = Object.freeze([]);
 
 function addTaints(findings: readonly Finding[], words: readonly string[]): readonly Finding[] {
   return Object.freeze(

@@ -44,7 +44,7 @@ export class PackPolicy implements Policy {
     for (const rule of options.rules) {
       const { constant } = rule.message;
       if (constant === undefined || rule.requireTicket) continue;
-      this.#constants.set(rule, { finding: deepFreeze(findingOf(rule, constant, this.#modeOf(rule))) });
+      this.#constants.set(rule, { finding: deepFreeze(findingOf(rule, constant, this.#tightenOnly)) });
     }
   }
 
@@ -81,11 +81,6 @@ export class PackPolicy implements Policy {
     return errors.length === 0 ? { decision, findings, risk } : failedEvaluation(findings, risk, errors);
   }
 
-  /** The mode of a rule's finding; an `allow` of a pack that only tightens is recorded and never counts. */
-  #modeOf({ decision, mode }: Rule): Mode {
-    return this.#tightenOnly && decision === "allow" ? "shadow" : mode;
-  }
-
   #evaluateRule(rule: Rule, action: ActionEnvelope, variables: Variables): RuleResult | undefined {
     try {
       if (rule.expires !== undefined && rule.expires <= action.time) return undefined;
@@ -98,7 +93,7 @@ export class PackPolicy implements Policy {
       if (constant !== undefined) return constant;
       const message = rule.message.render(variables);
       if (rule.requireTicket) return { finding: findTicket(rule, message, action) };
-      return { finding: findingOf(rule, message, this.#modeOf(rule)) };
+      return { finding: findingOf(rule, message, this.#tightenOnly) };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       const finding = failureOf(rule);
@@ -134,7 +129,7 @@ function lifts(exception: RuleException, action: ActionEnvelope, variables: Vari
 
 /** A valid ticket lifts the rule as an exception does. Only lifting an enforced rule spends a use of the ticket. */
 function findTicket(rule: Rule, message: string, { ticket }: ActionEnvelope): Finding {
-  if (!isCovered(ticket)) return findingOf(rule, `${message} (${ticketNeed(ticket)})`, rule.mode);
+  if (!isCovered(ticket)) return findingOf(rule, `${message} (${ticketNeed(ticket)})`, false);
   const lifted = { ...liftedFinding(rule), message: `ticket \`${ticket.id}\` lifts rule \`${rule.id}\`` };
   return rule.mode === "enforce" ? { ...lifted, ticket: ticket.id } : lifted;
 }

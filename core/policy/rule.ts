@@ -110,9 +110,13 @@ function extrasOf({ session_risk, taints }: RuleForm, approvals: number): Rule["
   };
 }
 
-/** Returns the finding of a rule that matches. Few rules have extras, and spreading nothing is free. */
-export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
+/**
+ * Returns the finding of a rule that matches. `tightenOnly`: an `allow` is recorded and never counts. Few rules have
+ * extras, and spreading nothing is free.
+ */
+export function findingOf(rule: Rule, message: string, tightenOnly: boolean): Finding {
   const { id, decision, severity, risk, findingExtras } = rule;
+  const mode = tightenOnly && decision === "allow" ? "shadow" : rule.mode;
   const finding = { rule: id, decision, severity, risk, message, mode };
   return findingExtras === undefined ? finding : { ...finding, ...findingExtras };
 }

@@ -83,9 +83,10 @@ export async function runAction<Reply>(
     }
     const judged = await judgeOutput(road, action, answer.output, span);
     // INVARIANT: from here on nobody sees the answer unredacted.
-    const output = redactOutput(answer.output, judged.redactions);
+    const isRedacted = judged.redactions.length > 0;
+    const output = isRedacted ? redactOutput(answer.output, judged.redactions) : answer.output;
     await commitOutcome(road, action, { status: answer.status, output }, judged, span);
-    if (judged.redactions.length > 0) publishRedactions(road, action.protocol, judged);
+    if (isRedacted) publishRedactions(road, action.protocol, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
     return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
   } catch (cause) {

@@ -61,7 +61,8 @@ export class HttpTransport implements McpTransport {
       onUnserved: (isCertain) => this.#onUnserved(session, flight, isCertain),
       resume: (lastEventId, call) => this.#get(lastEventId, call),
     });
-    const mirrored = mirrorHeaders(flight.request, paramHeaders);
+    // Only messages of the stateless revision are repeated in headers, and all of those have `_meta`.
+    const mirrored = flight.request.params?._meta === undefined ? [] : mirrorHeaders(flight.request, paramHeaders);
     const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
     if (flight.exchange.traceparent !== undefined) headers.push("traceparent", flight.exchange.traceparent);
     client.send({ method: "POST", headers, body: JSON.stringify(flight.request) }, stream.call);

@@ -3,9 +3,10 @@ import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
+import { parseStrictJson } from "../../action/strict-json.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import type { FairShare } from "../../http/fair-share.ts";
-import { headerText, readJsonBody } from "../../http/request.ts";
+import { headerText, readJsonBytes } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -189,14 +190,16 @@ export class McpEndpoint {
 
 /**
  * Reads the message of a request. Throws RATE_LIMITED, before the body is parsed, where the principal has no processor time
- * left, and what `readJsonBody` and `readJsonRpc` throw.
+ * left, and what `readJsonBytes`, `parseStrictJson` and `readJsonRpc` throw.
  */
 export async function readMessage(
   { body, fairShare }: Pick<McpEndpointParts, "body" | "fairShare">,
   { req }: Context,
   principal: Principal,
 ): Promise<JsonRpcMessage> {
-  return readJsonRpc(await readJsonBody(req, body, () => fairShare.admit(principal)));
+  const bytes = await readJsonBytes(req, body.bytes);
+  fairShare.admit(principal);
+  return readJsonRpc(parseStrictJson(bytes, body.json));
 }
 
 function errorStatus(era: Era, code: number): number {

@@ -3,10 +3,11 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { type Principal, sessionScope } from "../../action/principal.ts";
+import { parseStrictJson } from "../../action/strict-json.ts";
 import { readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
-import { headerText, readJsonBody } from "../../http/request.ts";
+import { headerText, readJsonBytes } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -79,8 +80,11 @@ export class ModelEndpoint {
     ctx.body = modelList(api, this.#parts.fleet.models);
   }
 
-  #readBody(ctx: Context, principal: Principal): Promise<Json> {
-    return readJsonBody(ctx.req, this.#parts.body, () => this.#parts.fairShare.admit(principal));
+  async #readBody(ctx: Context, principal: Principal): Promise<Json> {
+    const { body, fairShare } = this.#parts;
+    const bytes = await readJsonBytes(ctx.req, body.bytes);
+    fairShare.admit(principal);
+    return parseStrictJson(bytes, body.json);
   }
 
   async #serve(

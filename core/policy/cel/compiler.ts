@@ -7,13 +7,14 @@ import {
   operandFailure,
 } from "./evaluator.ts";
 import { type FunctionTable, meteredFunctions } from "./function.ts";
+import { findLeaves } from "./leaf.ts";
 import { compileLoop } from "./loop.ts";
 import type { Meter } from "./meter.ts";
 import { binaryOperators, elementOf, negate, orderTests } from "./operator.ts";
 import type { Pattern, PatternCache } from "./pattern.ts";
-import { readerOf } from "./scope.ts";
+import { readerOf, unresolved } from "./scope.ts";
 import type { Call, Constant, Expr, Select, Struct } from "./syntax.ts";
-import { matchLiteral, textFunctions } from "./text-function.ts";
+import { matchLiteral, sizeOfText } from "./text-function.ts";
 import {
   CelFailure,
   CelMap,
@@ -37,20 +38,17 @@ export class ExpressionBuilder {
   readonly #patterns: PatternCache;
   readonly #table: FunctionTable;
   readonly #operators: ReadonlyMap<string, CelFunction>;
-  readonly #countText: (text: string) => number;
 
   constructor(meter: Meter, patterns: PatternCache) {
-    const { size, concat } = textFunctions(meter);
     this.meter = meter;
     this.#patterns = patterns;
     this.#table = meteredFunctions(meter, patterns);
-    this.#operators = binaryOperators(meter, concat);
-    this.#countText = size;
+    this.#operators = binaryOperators(meter);
   }
 
   compile(node: Expr, loops: LoopVariables): CompiledNode {
     const { exprKind: kind } = node;
-    if (kind.case === "identExpr") return loops.get(kind.value.name) ?? compileVariable(kind.value.name);
+    if (kind.case === "identExpr") return loops.get(kind.value.name) ?? readerOf(kind.value.name);
     if (kind.case === "constExpr") return compileLiteral(kind.value);
     if (kind.case === "selectExpr") return this.#select(kind.value, loops);
     if (kind.case === "callExpr") return this.#call(kind.value, loops);
@@ -94,12 +92,8 @@ export class ExpressionBuilder {
 
   #method({ function: name, args }: Call, target: CompiledNode, loops: LoopVariables): CompiledNode {
     const pattern = name === "matches" ? this.#literalPattern(args[0]) : undefined;
-    if (pattern === undefined) {
-      return compileCall(name, [target, ...this.#all(args, loops)], this.#table.methods.get(name), true);
-    }
-    const { meter } = this;
-    const match: CelFunction = (text) => (typeof text === "string" ? matchLiteral(pattern, text, meter) : undefined);
-    return compileCall(name, [target], match, true);
+    if (pattern !== undefined) return compileMatch(target, pattern, this.meter);
+    return compileCall(name, [target, ...this.#all(args, loops)], this.#table.methods.get(name), true);
   }
 
   /** The pattern that is written in the rule, which was compiled with it. */
@@ -119,9 +113,10 @@ export class ExpressionBuilder {
     if (counted !== "size" || node === undefined) return undefined;
     const operand = this.compile(node, loops);
     const max = Number(limit);
+    const { meter } = this;
     return (variables) => {
       const value = operand(variables);
-      if (typeof value === "string") return test(this.#countText(value) - max);
+      if (typeof value === "string") return test(sizeOfText(value, meter) - max);
       if (value instanceof CelFailure) return value;
       if (isList(value) || isMap(value)) return test(countItems(value) - max);
       return noOverload(counted, [value], target !== undefined);
@@ -133,11 +128,11 @@ export class ExpressionBuilder {
     return (variables) => {
       const value = of(variables);
       if (value instanceof CelFailure) return value;
-      if (limit === undefined) return variables.leaves.find(value, Number.POSITIVE_INFINITY, meter);
+      if (limit === undefined) return findLeaves(variables.leaves, value, Number.POSITIVE_INFINITY, meter);
       const max = limit(variables);
       if (max instanceof CelFailure) return max;
       return typeof max === "bigint"
-        ? variables.leaves.find(value, Number(max), meter)
+        ? findLeaves(variables.leaves, value, Number(max), meter)
         : noOverload("leaves", [value, max], false);
     };
   }
@@ -166,17 +161,6 @@ function toKey(value: CelResult): MapKey | CelFailure {
   if (typeof value === "string" || typeof value === "bigint" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isInteger(value)) return BigInt(value);
   return new CelFailure("unsupported key type");
-}
-
-const unresolved = new CelFailure("unresolved attribute");
-
-function compileVariable(name: string): CompiledNode {
-  const read = readerOf(name);
-  if (read === undefined) return () => unresolved;
-  return (variables) => {
-    const value = read(variables);
-    return value === undefined ? unresolved : value;
-  };
 }
 
 function compileLiteral({ constantKind: { case: type, value } }: Constant): CompiledNode {
@@ -228,6 +212,15 @@ function compileChoice(condition: CompiledNode, yes: CompiledNode, no: CompiledN
     const chosen = condition(variables);
     if (chosen === true) return yes(variables);
     return chosen === false ? no(variables) : choiceFailure(chosen);
+  };
+}
+
+/** Matches a text with a pattern that is written in the rule. */
+function compileMatch(target: CompiledNode, pattern: Pattern, meter: Meter): CompiledNode {
+  return (variables) => {
+    const text = target(variables);
+    if (typeof text === "string") return matchLiteral(pattern, text, meter);
+    return text instanceof CelFailure ? text : noOverload("matches", [text], true);
   };
 }
 

@@ -6,12 +6,14 @@ import { evaluationUnits, Meter } from "./meter.ts";
 import { PatternCache } from "./pattern.ts";
 import type { Scope, Variables } from "./scope.ts";
 import { type Expr, type ExpressionFault, isExpressionFault, parseExpression, type Shape } from "./syntax.ts";
-import { CelFailure, type CelValue } from "./value.ts";
+import { CelFailure, type CelResult, type CelValue } from "./value.ts";
 
 /** An expression that could not be evaluated for one action. Its message is safe to record. */
 export class ExpressionError extends Error {
   override readonly name = "ExpressionError";
 }
+
+const spent = "the expression spent more work than one evaluation may";
 
 /** One checked expression of a pack. */
 export interface Expression {
@@ -55,20 +57,19 @@ export class CelEngine {
     const loops = new Map<string, CompiledNode>();
     for (const name of locals) loops.set(name, (variables) => variables.locals.get(name) as CelValue);
     const evaluate = this.#builder.compile(node, loops);
+    const meter = this.#meter;
     return (variables) => {
-      const result = this.#run(evaluate, variables);
+      if (meter.left < 0) throw new ExpressionError(spent);
+      let result: CelResult;
+      try {
+        result = evaluate(variables);
+      } catch (error) {
+        if (meter.left < 0) throw new ExpressionError(spent);
+        result = new CelFailure(error instanceof Error ? error.message : String(error));
+      }
       if (result instanceof CelFailure) throw new ExpressionError(showText(result.message));
       return result;
     };
-  }
-
-  #run(evaluate: CompiledNode, variables: Variables): CelValue | CelFailure {
-    try {
-      if (!this.isSpent) return evaluate(variables);
-    } catch (error) {
-      if (!this.isSpent) return new CelFailure(error instanceof Error ? error.message : String(error));
-    }
-    return new CelFailure("the expression spent more work than one evaluation may");
   }
 
   /** True once the budget of this action is spent: nothing more can be evaluated. */

@@ -1,7 +1,7 @@
 import type { CelFunction } from "./evaluator.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
-import { textFunctions, textMethods } from "./text-function.ts";
+import { sizeOfText, textMethods } from "./text-function.ts";
 import { formatTime, hasTimePart, readTimePart, timeParts, toSpan, toTime } from "./time.ts";
 import { CelFailure, type CelResult, type CelValue, countItems, isAmong, isInstant, isList, isMap } from "./value.ts";
 
@@ -20,8 +20,7 @@ const maxNumeral = 64;
 
 /** Returns the functions of the language, each charging `meter`. */
 export function meteredFunctions(meter: Meter, patterns: PatternCache): FunctionTable {
-  const ofText = textFunctions(meter);
-  const size = sizeFunction(ofText.size);
+  const size = sizeFunction(meter);
   return {
     functions: new Map(Object.entries({ size, ...conversionFunctions(meter) })),
     methods: new Map(
@@ -30,9 +29,9 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache): Function
   };
 }
 
-function sizeFunction(ofText: (text: string) => number): CelFunction {
+function sizeFunction(meter: Meter): CelFunction {
   return (value) => {
-    if (typeof value === "string") return BigInt(ofText(value));
+    if (typeof value === "string") return BigInt(sizeOfText(value, meter));
     return isList(value) || isMap(value) ? BigInt(countItems(value)) : undefined;
   };
 }

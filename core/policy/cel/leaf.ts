@@ -19,28 +19,26 @@ interface FoundLeaves {
 }
 
 /** The leaves found for one action, by value and limit; several rules read those of the arguments. */
-export class LeafCache {
-  readonly #found = new Map<CelValue, Map<number, FoundLeaves>>();
+export type LeafCache = Map<CelValue, Map<number, FoundLeaves>>;
 
-  /**
-   * Finds every text inside a JSON value, at any depth, names of members included: CEL has no recursion, and a path may
-   * be nested in an argument. With `max`, the first of them up to so many characters, each leaf counted as 16 more; the
-   * last one is cut. A rule can thus search a value of any size at a known price.
-   */
-  find(value: CelValue, max: number, meter: Meter): readonly Leaf[] {
-    const found = this.#found.get(value) ?? new Map<number, FoundLeaves>();
-    const known = found.get(max);
-    if (known !== undefined) {
-      // Same price the second time: a verdict does not depend on what was evaluated before.
-      meter.charge(known.units);
-      return known.leaves;
-    }
-    const before = meter.left;
-    const leaves: Leaf[] = [];
-    collect(value, "", leafUnits, { leaves, left: max }, meter);
-    this.#found.set(value, found.set(max, { leaves, units: before - meter.left }));
-    return leaves;
+/**
+ * Finds every text inside a JSON value, at any depth, names of members included: CEL has no recursion, and a path may
+ * be nested in an argument. With `max`, the first of them up to so many characters, each leaf counted as 16 more; the
+ * last one is cut. A rule can thus search a value of any size at a known price.
+ */
+export function findLeaves(cache: LeafCache, value: CelValue, max: number, meter: Meter): readonly Leaf[] {
+  const found = cache.get(value) ?? new Map<number, FoundLeaves>();
+  const known = found.get(max);
+  if (known !== undefined) {
+    // Same price the second time: a verdict does not depend on what was evaluated before.
+    meter.charge(known.units);
+    return known.leaves;
   }
+  const before = meter.left;
+  const leaves: Leaf[] = [];
+  collect(value, "", leafUnits, { leaves, left: max }, meter);
+  cache.set(value, found.set(max, { leaves, units: before - meter.left }));
+  return leaves;
 }
 
 interface Harvest {
@@ -53,25 +51,17 @@ interface Harvest {
 function collect(value: CelValue, key: string, units: number, harvest: Harvest, meter: Meter): void {
   if (harvest.left <= 0) return;
   meter.charge(units);
-  if (typeof value === "string") collectText(value, key, harvest);
-  else if (isList(value)) {
-    for (const item of value) {
-      if (harvest.left <= 0) return;
-      collect(item, key, leafUnits, harvest, meter);
-    }
+  if (typeof value === "string") {
+    harvest.left -= leafCharacters;
+    if (harvest.left <= 0) return;
+    harvest.leaves.push({ key, text: value.length > harvest.left ? value.slice(0, harvest.left) : value });
+    harvest.left -= value.length;
+  } else if (isList(value)) {
+    for (const item of value) collect(item, key, leafUnits, harvest, meter);
   } else if (isMap(value)) {
     for (const [name, member] of entriesOf(value)) {
-      if (harvest.left <= 0) return;
       if (typeof name === "string") collect(name, "", 0, harvest, meter);
       collect(member, typeof name === "string" ? name : key, leafUnits, harvest, meter);
     }
   }
-}
-
-function collectText(value: string, key: string, harvest: Harvest): void {
-  harvest.left -= leafCharacters;
-  if (harvest.left <= 0) return;
-  const text = value.length > harvest.left ? value.slice(0, harvest.left) : value;
-  harvest.leaves.push({ key, text });
-  harvest.left -= value.length;
 }

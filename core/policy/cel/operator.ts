@@ -1,6 +1,7 @@
 import type { CelFunction } from "./evaluator.ts";
 import { int64 } from "./function.ts";
 import type { Meter } from "./meter.ts";
+import { chargeNew } from "./text-function.ts";
 import { addTimes, subtractTimes } from "./time.ts";
 import {
   CelFailure,
@@ -28,15 +29,12 @@ export const orderTests: ReadonlyMap<string, (order: number) => boolean> = new M
 ]);
 
 /** Returns the operators between two values, each charging `meter` for work that grows with them. */
-export function binaryOperators(
-  meter: Meter,
-  concat: (a: string, b: string) => CelResult,
-): ReadonlyMap<string, CelFunction> {
+export function binaryOperators(meter: Meter): ReadonlyMap<string, CelFunction> {
   const operators = new Map<string, BinaryOperator>([
     ["_==_", (a, b) => isEqual(a, b, meter)],
     ["_!=_", (a, b) => !isEqual(a, b, meter)],
     ["@in", (a, b) => isIn(a, b, meter)],
-    ["_+_", (a, b) => add(a, b, meter, concat)],
+    ["_+_", adder(meter)],
     ["_-_", subtract],
     ["_*_", multiply],
     ["_/_", divide],
@@ -57,19 +55,19 @@ function isIn(item: CelValue, items: CelValue, meter: Meter): boolean | undefine
   return hasEntry(items, item);
 }
 
-function add(
-  a: CelValue,
-  b: CelValue,
-  meter: Meter,
-  concat: (a: string, b: string) => CelResult,
-): CelResult | undefined {
-  if (typeof a === "string") return typeof b === "string" ? concat(a, b) : undefined;
-  if (typeof a === "number") return typeof b === "number" ? a + b : undefined;
-  if (typeof a === "bigint") return typeof b === "bigint" ? int64(a + b, "_+_") : undefined;
-  if (!isList(a)) return addTimes(a, b);
-  if (!isList(b)) return undefined;
-  meter.charge(a.length + b.length);
-  return [...a, ...b];
+/** `+`: concatenates texts and lists, and adds everything else. */
+function adder(meter: Meter): BinaryOperator {
+  return (a, b) => {
+    if (typeof a === "string") {
+      return typeof b === "string" ? (chargeNew(meter, a.length + b.length) ?? a + b) : undefined;
+    }
+    if (typeof a === "number") return typeof b === "number" ? a + b : undefined;
+    if (typeof a === "bigint") return typeof b === "bigint" ? int64(a + b, "_+_") : undefined;
+    if (!isList(a)) return addTimes(a, b);
+    if (!isList(b)) return undefined;
+    meter.charge(a.length + b.length);
+    return [...a, ...b];
+  };
 }
 
 function subtract(a: CelValue, b: CelValue): CelResult | undefined {

@@ -1,5 +1,5 @@
 import { RE2JS } from "@bufbuild/re2";
-import { type Automaton, buildAutomaton } from "./automaton.ts";
+import { buildAutomaton } from "./automaton.ts";
 import type { Meter } from "./meter.ts";
 
 const maxPattern = 1_024;
@@ -44,10 +44,10 @@ export function compilePattern(source: string, isLiteral: boolean, maxBytes = ma
   }
   const automaton = isLiteral ? buildAutomaton(program) : undefined;
   const prices = automaton === undefined ? worstPrices(size) : smallPrices;
-  const isKept = automaton !== undefined && automaton.bytes <= maxBytes;
-  const matches = isKept ? matchBy(automaton) : matchByEngine(engine, source);
+  const kept = automaton !== undefined && automaton.bytes <= maxBytes ? automaton : undefined;
+  const matchesByEngine = engineMatch(engine, source);
   return {
-    bytes: isKept ? automaton.bytes : 0,
+    bytes: kept?.bytes ?? 0,
     test(text, meter) {
       const ascii = isAscii(text);
       if (meter !== undefined) {
@@ -57,7 +57,7 @@ export function compilePattern(source: string, isLiteral: boolean, maxBytes = ma
         }
         meter.charge(text.length * units);
       }
-      return matches(text, ascii);
+      return kept === undefined ? matchesByEngine(text, ascii) : kept.matches(text);
     },
   };
 }
@@ -81,13 +81,7 @@ function worstPrices(size: number): Prices {
   };
 }
 
-type Match = (text: string, ascii: boolean) => boolean;
-
-function matchBy(automaton: Automaton): Match {
-  return (text) => automaton.matches(text);
-}
-
-function matchByEngine(compiled: RE2JS, source: string): Match {
+function engineMatch(compiled: RE2JS, source: string): (text: string, ascii: boolean) => boolean {
   let engine = compiled;
   let read = 0;
   return (text, ascii) => {

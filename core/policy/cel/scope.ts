@@ -1,10 +1,10 @@
 import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { SessionState } from "../../action/session-state.ts";
-import { LeafCache } from "./leaf.ts";
+import type { LeafCache } from "./leaf.ts";
 import { recordShape, type Shape, shapes } from "./syntax.ts";
 import { parseTimestamp } from "./time.ts";
-import type { CelResult, CelValue } from "./value.ts";
+import { CelFailure, type CelResult, type CelValue } from "./value.ts";
 
 const listOf = (element: Shape): Shape => ({ kind: "list", element });
 const texts = listOf(shapes.string);
@@ -121,7 +121,7 @@ export class Variables {
     action: ActionEnvelope,
     pack: PackVariables,
     locals: ReadonlyMap<string, CelValue> = new Map(),
-    leaves: LeafCache = new LeafCache(),
+    leaves: LeafCache = new Map(),
   ) {
     this.action = action;
     this.pack = pack;
@@ -145,55 +145,56 @@ export class Variables {
   }
 }
 
-/** Reads a variable; undefined where the action has none. */
-type VariableReader = (variables: Variables) => CelResult | undefined;
+/** The result of a variable that the action does not have. */
+export const unresolved: CelFailure = new CelFailure("unresolved attribute");
 
-const inAction: Readonly<Record<string, (action: ActionEnvelope) => unknown>> = {
-  protocol: ({ protocol }) => protocol,
-  phase: ({ phase }) => phase,
-  tool: ({ tool }) => tool,
-  target: ({ target }) => target,
-  capability: ({ capability }) => capability,
-  tenant: ({ tenant }) => tenant,
-  task: ({ task }) => task,
-  args: ({ arguments: args }) => args,
-  arguments: ({ arguments: args }) => args,
-  session: ({ session }) => session,
-  client: ({ client }) => client,
-  continuation: ({ continuation }) => continuation ?? none,
-  tool_definition: ({ tool_definition }) => tool_definition ?? none,
-  output: ({ output }) => output,
-  facts: ({ facts }) => facts ?? noFacts,
-};
+type VariableReader = (variables: Variables) => CelResult;
+
+/** Reads a member of the action; `absent` is the variable where the action has no such member. */
+function memberReader(member: keyof ActionEnvelope, absent: CelResult = unresolved): VariableReader {
+  return ({ action }) => {
+    const value = action[member] as CelValue | undefined;
+    return value === undefined ? absent : value;
+  };
+}
+
+function computedReader(name: string, compute: (action: ActionEnvelope) => CelResult): VariableReader {
+  return (variables) => variables.once(name, compute);
+}
+
 const none: JsonObject = {};
-const noFacts = { hosts: [], paths: [], more: false };
+const noFacts: JsonObject = { hosts: [], paths: [], more: false };
 
-const computed: Readonly<Record<string, (action: ActionEnvelope) => unknown>> = {
-  principal: ({ principal: { id, role, keyId } }) => ({ id, role, key_id: keyId }),
-  ticket: ({ ticket }) => ({ id: ticket?.id ?? "", standing: ticket?.standing ?? "none" }),
-  now: ({ time }) => parseTimestamp(time),
-  session_state: (action) => {
+const readers: Readonly<Record<string, VariableReader>> = {
+  protocol: memberReader("protocol"),
+  phase: memberReader("phase"),
+  tool: memberReader("tool"),
+  target: memberReader("target"),
+  capability: memberReader("capability"),
+  tenant: memberReader("tenant"),
+  task: memberReader("task"),
+  args: memberReader("arguments"),
+  arguments: memberReader("arguments"),
+  session: memberReader("session"),
+  client: memberReader("client"),
+  continuation: memberReader("continuation", none),
+  tool_definition: memberReader("tool_definition", none),
+  output: memberReader("output"),
+  facts: memberReader("facts", noFacts),
+  principal: computedReader("principal", ({ principal: { id, role, keyId } }) => ({ id, role, key_id: keyId })),
+  ticket: computedReader("ticket", ({ ticket }) => ({ id: ticket?.id ?? "", standing: ticket?.standing ?? "none" })),
+  now: computedReader("now", ({ time }) => parseTimestamp(time)),
+  session_state: computedReader("session_state", (action) => {
     const state = action.session_state ?? newSession;
     return { ...state, taints: withAges(state.taints, action) };
-  },
+  }),
   // Newest first.
-  history: (action) => withAges(action.history ?? [], action),
+  history: computedReader("history", (action) => withAges(action.history ?? [], action)),
+  settings: ({ pack }) => pack.settings,
+  data: ({ pack }) => pack.data,
 };
 
-const readers: ReadonlyMap<string, VariableReader> = new Map<string, VariableReader>([
-  ...Object.entries(inAction).map(([name, read]): [string, VariableReader] => [
-    name,
-    ({ action }) => read(action) as CelValue | undefined,
-  ]),
-  ...Object.entries(computed).map(([name, compute]): [string, VariableReader] => [
-    name,
-    (variables) => variables.once(name, compute as (action: ActionEnvelope) => CelResult),
-  ]),
-  ["settings", ({ pack }) => pack.settings],
-  ["data", ({ pack }) => pack.data],
-]);
-
 /** Returns the reader of a variable: of these alone, so an expression can reach nothing else. */
-export function readerOf(name: string): VariableReader | undefined {
-  return readers.get(name);
+export function readerOf(name: string): VariableReader {
+  return Object.hasOwn(readers, name) ? (readers[name] as VariableReader) : () => unresolved;
 }

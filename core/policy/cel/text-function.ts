@@ -16,24 +16,11 @@ const escapeLayers = 3;
 
 type TextTable = Readonly<Record<string, CelFunction>>;
 
-/** The parts of operators and functions that work on texts. Each charges `meter`. */
-interface TextFunctions {
-  /** Counts the code points. */
-  size(text: string): number;
-  concat(a: string, b: string): CelResult;
-}
-
-export function textFunctions(meter: Meter): TextFunctions {
-  return {
-    size(text) {
-      meter.charge(1 + (text.length >>> 4));
-      // Quick for texts of one-byte characters, which have no surrogates.
-      return surrogatePair.test(text) ? countCodePoints(text) : text.length;
-    },
-    concat(a, b) {
-      return chargeNew(meter, a.length + b.length) ?? a + b;
-    },
-  };
+/** Counts the code points of a text, charged for. */
+export function sizeOfText(text: string, meter: Meter): number {
+  meter.charge(1 + (text.length >>> 4));
+  // Quick for texts of one-byte characters, which have no surrogates.
+  return surrogatePair.test(text) ? countCodePoints(text) : text.length;
 }
 
 /** The methods of texts. Offsets are UTF-16 code units, as in the envelope's bounds; `size` counts code points. */
@@ -47,23 +34,21 @@ export function textMethods(meter: Meter, patterns: PatternCache): TextTable {
   };
 }
 
-function ofText(run: (text: string) => CelResult): CelFunction {
-  return (text) => (typeof text === "string" ? run(text) : undefined);
-}
-
 function ofTexts(run: (text: string, other: string) => CelResult): CelFunction {
   return (text, other) => (typeof text === "string" && typeof other === "string" ? run(text, other) : undefined);
 }
 
 function searchMethods(meter: Meter): TextTable {
-  const search = (find: (text: string, needle: string) => CelResult): CelFunction =>
-    ofTexts((text, needle) => {
+  const search = (find: (text: string, needle: string) => CelResult): CelFunction => {
+    return (text, needle) => {
+      if (typeof text !== "string" || typeof needle !== "string") return undefined;
       if (needle.length > maxNeedle && needle.length <= text.length) {
         return new CelFailure(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
       }
       meter.charge(1, text.length);
       return find(text, needle);
-    });
+    };
+  };
   return {
     contains: search((text, needle) => text.includes(needle)),
     startsWith: search((text, needle) => text.startsWith(needle)),
@@ -75,11 +60,13 @@ function searchMethods(meter: Meter): TextTable {
 
 /** Changing a text character by character costs about 8 times as much as reading it. */
 function changingMethods(meter: Meter): TextTable {
-  const change = (make: (text: string) => string): CelFunction =>
-    ofText((text) => {
+  const change = (make: (text: string) => string): CelFunction => {
+    return (text) => {
+      if (typeof text !== "string") return undefined;
       meter.charge(1 + (text.length >>> 3));
       return make(text);
-    });
+    };
+  };
   return {
     lowerAscii: change((text) => text.replace(/[A-Z]+/g, (run) => run.toLowerCase())),
     upperAscii: change((text) => text.replace(/[a-z]+/g, (run) => run.toUpperCase())),
@@ -102,7 +89,7 @@ function decodeEscapes(text: string): string {
 }
 
 /** Charges for making a text of this length, or fails where it is longer than a text may be. */
-function chargeNew(meter: Meter, length: number): CelFailure | undefined {
+export function chargeNew(meter: Meter, length: number): CelFailure | undefined {
   if (length > maxText) return new CelFailure(`expected to make at most ${maxText} characters, got ${length}`);
   meter.charge(1, length);
   return undefined;
@@ -170,7 +157,11 @@ function matchingMethods(meter: Meter, patterns: PatternCache): TextTable {
       const literal = patterns.literals.get(source);
       if (literal !== undefined) return matchLiteral(literal, text, meter);
       meter.charge(patternUnits);
-      return failing(meter, () => patterns.get(source).test(text, meter));
+      try {
+        return patterns.get(source).test(text, meter);
+      } catch (error) {
+        return patternFailure(error, meter);
+      }
     }),
     glob: ofTexts((text, pattern) => {
       if (pattern.length > maxNeedle) {
@@ -185,15 +176,15 @@ function matchingMethods(meter: Meter, patterns: PatternCache): TextTable {
 /** Matches a pattern that is written in a rule. */
 export function matchLiteral(pattern: Pattern, text: string, meter: Meter): CelResult {
   meter.charge(literalUnits);
-  return failing(meter, () => pattern.test(text, meter));
+  try {
+    return pattern.test(text, meter);
+  } catch (error) {
+    return patternFailure(error, meter);
+  }
 }
 
-/** Turns what a pattern throws into a failure, but for a spent budget. */
-function failing(meter: Meter, match: () => boolean): CelResult {
-  try {
-    return match();
-  } catch (error) {
-    if (meter.left < 0) throw error;
-    return new CelFailure(error instanceof Error ? error.message : String(error));
-  }
+/** Returns what a pattern threw as a failure. Throws it again where the budget is spent. */
+function patternFailure(error: unknown, meter: Meter): CelFailure {
+  if (meter.left < 0) throw error;
+  return new CelFailure(error instanceof Error ? error.message : String(error));
 }
