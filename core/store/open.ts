@@ -6,6 +6,7 @@ import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
+import { valueEncoding } from "./value-encoding.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
 export type Store = AbstractLevel<string | Buffer | Uint8Array, string, string>;
@@ -19,10 +20,17 @@ export interface StoreOptions {
 
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
-/** Bytes in memory before they become a table: four times the engine's own saves a sixth of the CPU of an append. */
-const writeBufferSize = 16_777_216;
+/**
+ * The settings of the engine. Bytes in memory before they become a table: four times the engine's own saves a sixth of the
+ * CPU of an append. Blocks are compressed one by one: in larger ones, what neighbouring records repeat is kept once.
+ * `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
+ */
+const tuning = { multithreading: false, writeBufferSize: 16_777_216, blockSize: 16_384 };
 const formatKey = "format";
-const format = "1";
+/** The layout in which values are kept as `valueEncoding` says. */
+const format = "2";
+/** The layout before it: every value as UTF-8, which is read as it is. */
+const plainFormat = "1";
 
 /** Leftovers of snapshots and of questions for the lock; whoever holds the store may remove them. */
 export const snapshotPrefix = ".snapshot-";
@@ -36,14 +44,13 @@ export const snapshotPrefix = ".snapshot-";
 export async function openStore(options: StoreOptions): Promise<Store> {
   if (!options.enabled) {
     const { MemoryLevel } = await import("memory-level");
-    return openFormatted(new MemoryLevel<string, string>());
+    return openFormatted(new MemoryLevel<string, string>({ valueEncoding }));
   }
   const folder = join(options.dir, "state");
   try {
     await createFolder(options.dir, folder);
     await checkFiles(folder, newestPart);
-    // `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
-    return await openFormatted(new Level<string, string>(folder, { multithreading: false, writeBufferSize }));
+    return await openFormatted(new Level<string, string>(folder, { valueEncoding, ...tuning }));
   } catch (error) {
     throw error instanceof GatewayError ? error : stateFault(folder, error);
   }
@@ -60,12 +67,15 @@ async function openFormatted(store: Store): Promise<Store> {
   }
 }
 
-/** Marks an empty store with the format; refuses one that another program or version has written. */
+/**
+ * Marks a store that is empty, or of the layout before, with the format, before anything else is written; refuses one that
+ * another program or version has written.
+ */
 async function checkFormat(store: Store): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
   const [first] = await store.keys({ limit: 1 }).all();
-  if (first === undefined) return store.put(formatKey, format, durably);
+  if (first === undefined || found === plainFormat) return store.put(formatKey, format, durably);
   const got = found === undefined ? "none" : `\`${found.slice(0, 32)}\``;
   throw new GatewayError(
     "STATE_UNUSABLE",

@@ -57,7 +57,8 @@ export interface CommitObserver {
 
 /** Records that share one atomic, synced batch. */
 interface Group {
-  readonly operations: BatchOperation[];
+  /** The last value of each key; null deletes it. */
+  readonly writes: Map<string, string | null>;
   readonly leaves: Leaf[];
   readonly arrivedMs: number[];
 }
@@ -113,14 +114,16 @@ export class GroupCommit {
     signature: LeafSignature = { signers: [chain.signer], keep: false },
   ): Promise<void> {
     if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
-      this.#open = { operations: [], leaves: [], arrivedMs: [] };
+      this.#open = { writes: new Map(), leaves: [], arrivedMs: [] };
       this.#written = this.#write(this.#open, this.#written);
       // Each append awaits it itself; one that nobody awaits any more must not end the process.
       this.#written.catch(() => undefined);
     }
     const group = this.#open;
-    for (const operation of operations) group.operations.push(operation);
-    group.operations.push({ type: "put", key: recordKey(chain.tenant, seq), value: text });
+    for (const operation of operations) {
+      group.writes.set(operation.key, operation.type === "put" ? operation.value : null);
+    }
+    group.writes.set(recordKey(chain.tenant, seq), text);
     group.leaves.push({ chain, seq, hash, time, ...signature });
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;
@@ -159,15 +162,15 @@ export class GroupCommit {
     observer.committed(waitedMs);
   }
 
-  async #commit({ operations, leaves }: Group): Promise<void> {
+  async #commit({ writes, leaves }: Group): Promise<void> {
     if (!this.#options.holdsStore()) throw lockLost();
     const last = new Map<EvidenceChain, Leaf>();
     for (const leaf of leaves) last.set(leaf.chain, leaf);
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
-    for (const operation of operations) {
-      if (operation.type === "put") batch.put(operation.key, operation.value);
-      else batch.del(operation.key);
+    for (const [key, value] of writes) {
+      if (value === null) batch.del(key);
+      else batch.put(key, value);
     }
     for (const [key, value] of growTrees(leaves, last)) batch.put(key, value);
     await batch.write(durably);

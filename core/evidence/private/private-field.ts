@@ -4,6 +4,7 @@ import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
+import { decodeValue, encodePieces } from "../../store/value-encoding.ts";
 import { cipherKeyBytes, openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
 import { dataKeyRange, type EvidenceStore, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
@@ -138,7 +139,7 @@ export function sealDisclosure(
 ): BatchOperation[] {
   const { tenant, seq } = place;
   const dataKey = random(cipherKeyBytes);
-  const entry = sealBytes(dataKey, sealedPlace(entryPurpose, place), Buffer.from(JSON.stringify(disclosure)), random);
+  const entry = sealBytes(dataKey, sealedPlace(entryPurpose, place), entryBytes(disclosure), random);
   return [
     { type: "put", key: recordKey(tenant, seq, "disclosure"), value: entry },
     {
@@ -147,6 +148,45 @@ export function sealDisclosure(
       value: key.wrap(dataKey, sealedPlace(dataKeyPurpose, place), random),
     },
   ];
+}
+
+/** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
+type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
+
+/** The bytes of an entry before they are sealed. */
+function entryBytes(disclosure: Disclosure): Buffer {
+  const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
+  for (const member of privateMembers) {
+    const fields = disclosure[member];
+    if (fields !== undefined) kept[member] = fields.map(withoutCommitment);
+  }
+  const text = JSON.stringify(kept);
+  return encodePieces(text) ?? Buffer.from(text);
+}
+
+function withoutCommitment(field: PrivateField): KeptField {
+  return isSalted(field) ? { name: field.name, salt: field.salt, value: field.value } : field;
+}
+
+/** Reads the bytes of an entry, of which earlier versions wrote every commitment. */
+function parseEntry(bytes: Uint8Array): Disclosure {
+  const kept = JSON.parse(decodeValue(bytes)) as { readonly [member in PrivateMember]?: readonly KeptField[] };
+  const disclosure: { [member in PrivateMember]?: readonly PrivateField[] } = {};
+  for (const member of privateMembers) {
+    const fields = kept[member];
+    if (fields !== undefined) disclosure[member] = fields.map(withCommitment);
+  }
+  return disclosure;
+}
+
+function withCommitment(field: KeptField): PrivateField {
+  if (field.commitment !== undefined) return { ...field, commitment: field.commitment };
+  if (!isSalted(field)) throw new TypeError("private fields: expected a commitment, or all that it is over");
+  return { commitment: fieldCommitment(field), ...field };
+}
+
+function isSalted<F extends KeptField>(field: F): field is F & SaltedField {
+  return field.name !== undefined && field.salt !== undefined && field.value !== undefined;
 }
 
 /**
@@ -186,7 +226,7 @@ export async function readDisclosure(
     entry === undefined || dataKey === undefined
       ? undefined
       : openBytes(dataKey, sealedPlace(entryPurpose, place), entry);
-  if (plain !== undefined) return JSON.parse(plain.toString()) as Disclosure;
+  if (plain !== undefined) return parseEntry(plain);
   throw damaged(place);
 }
 

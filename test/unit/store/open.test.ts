@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { Readable } from "node:stream";
 import { expect } from "chai";
+import { Level } from "level";
 import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { flip } from "../../support/flip.ts";
@@ -35,8 +36,28 @@ describe("openStore(options)", () => {
     await first.close();
     const second = await openStore({ dir, enabled: true });
     expect(await second.get("acme/key")).to.equal("value");
-    expect(await second.get("format")).to.equal("1");
+    expect(await second.get("format")).to.equal("2");
     await second.close();
+  });
+
+  it("takes over a store whose values are all plain text, and marks it before it writes any other", async () => {
+    const plain = new Level<string, string>(join(dir, "state"));
+    const value = JSON.stringify({ kind: "decision", prev_hash: "0".repeat(64), salt: "AAAAAAAAAAAAAAAAAAAAAA" });
+    await plain.batch([
+      { type: "put", key: "format", value: "1" },
+      { type: "put", key: "acme/old", value },
+    ]);
+    await plain.close();
+    const store = await openStore({ dir, enabled: true });
+    expect(await store.get("format")).to.equal("2");
+    await store.put("acme/new", value);
+    expect(await store.getMany(["acme/old", "acme/new"])).to.deep.equal([value, value]);
+    await store.close();
+    const raw = new Level<string, Buffer>(join(dir, "state"), { valueEncoding: "buffer" });
+    const [kept, compact] = await raw.getMany(["acme/old", "acme/new"]);
+    await raw.close();
+    expect(kept?.toString()).to.equal(value);
+    expect(compact?.length).to.be.below(value.length / 2);
   });
 
   it("writes no file when it is not enabled", async () => {
@@ -76,7 +97,7 @@ describe("openStore(options)", () => {
 
   describe("when something else wrote the store", () => {
     for (const [what, key, value, got] of [
-      ["another format", "format", "2", "`2`"],
+      ["another format", "format", "3", "`3`"],
       ["no format", "acme/key", "value", "none"],
     ] as const) {
       it(`refuses ${what}`, async () => {
@@ -85,11 +106,11 @@ describe("openStore(options)", () => {
         await store.put(key, value);
         await store.close();
         await expectUnusable(
-          `expected store format \`1\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`2\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
         // The refusal let go of the lock.
         await expectUnusable(
-          `expected store format \`1\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`2\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
       });
     }
