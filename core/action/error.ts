@@ -72,7 +72,7 @@ const table = {
   PROVIDER_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "provider unavailable" },
   PROVIDER_TIMEOUT: { status: 504, jsonRpc: 1504, expose: true, text: "provider did not answer in time" },
   PROVIDER_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "invalid response from provider" },
-  TOOLS_DISABLED: { status: 400, jsonRpc: -32602, expose: true, text: "tool passthrough is off" },
+  TOOLS_DISABLED: { status: 400, jsonRpc: -32602, expose: true, text: "tools of this kind are not passed on" },
   VERSION_CONFLICT: { status: 400, jsonRpc: -32600, expose: true, text: "two API versions requested" },
   VERSION_UNSUPPORTED: { status: 400, jsonRpc: -32600, expose: true, text: "unsupported version of the API" },
   GATEWAY_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "the gateway is at capacity" },

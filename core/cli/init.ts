@@ -246,6 +246,7 @@ function starterConfig({ tenant, firstPort, keyHashes, upstream }: Starter): str
     keys: starterKeys.map(({ id, role }) => ({ id, tenant, role, key_hash: keyHashes[id] ?? null })),
     mcp_gateway: { require_auth: true },
     upstreams: [upstream === null ? demoForm(demoUpstream()) : upstreamForm(upstream)],
+    model_gateway: { tool_passthrough: "client" },
     policy: {
       packs: starterPacks.map((name) => ({ path: `policy-packs/${name}`, mode: "enforce" })),
       default_decision: "block",

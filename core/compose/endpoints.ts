@@ -91,7 +91,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request_refused"),
   };
   const mcp = mcpParts(config, log, open, shared);
-  const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
+  const { toolPassthrough, providerTools, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
     body: modelBodyLimits(config),
@@ -100,7 +100,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     meter: open.meter,
     tokenizer: () => Tokenizer.load(),
     concurrency: new ConcurrencyLimit(maxConcurrent),
-    toolPassthrough,
+    toolPassthrough: { passes: toolPassthrough, providerTools },
     holdback: holdbackBytes,
     maxHeldBytes: maxHeldBytes + holdbackBytes,
     metrics,

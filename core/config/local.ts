@@ -39,7 +39,7 @@ export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: Loca
     dataDir: resolve(dataDir),
     keys,
     upstreams,
-    modelGateway: { ...defaults.modelGateway, routes: [mockRoute] },
+    modelGateway: { ...defaults.modelGateway, toolPassthrough: "client", routes: [mockRoute] },
     policy: { ...defaults.policy, packs },
   });
 }

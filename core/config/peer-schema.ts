@@ -186,7 +186,18 @@ export const providerSchema = object("One model provider.", {
 });
 
 export const modelGatewaySchema = object("Model requests.", {
-  tool_passthrough: flag("Let requests to `/v1/messages` offer tools to the model.", { default: false }),
+  tool_passthrough: enumeration(
+    "Tools that requests may offer to the model. `off`: none on `/v1/messages`. `client`: those that the client runs, whose " +
+      "calls come back as actions. `all`: also those of `model_gateway.provider_tools`.",
+    ["off", "client", "all"],
+    { default: "off" },
+  ),
+  provider_tools: list(
+    "Tools that a provider runs, out of the gateway's sight, and that `tool_passthrough: all` passes: types such as " +
+      "`web_search_20250305`, or members of the request such as `mcp_servers`. Policy still judges each request.",
+    string("A type, or the name of a member.", { format: "argument" }),
+    { default: [] },
+  ),
   max_concurrent: integer("Concurrent model requests; further ones are refused. One key gets at most half of them.", {
     minimum: 1,
     maximum: 100_000,

@@ -70,7 +70,7 @@ for (const kind of proxyKinds) {
       let world: Awaited<ReturnType<typeof openModelWorld>>;
 
       before(async () => {
-        world = await openModelWorld({ settings: "tool_passthrough: true\n  holdback_bytes: 0" });
+        world = await openModelWorld({ settings: "tool_passthrough: client\n  holdback_bytes: 0" });
       });
 
       after(() => world.stop());

@@ -46,6 +46,7 @@ export class ModelEndpoint {
   chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     return this.#parts.concurrency.run(principal.id, async () => {
       const request = readModelRequest("chat", await this.#readBody(ctx, principal));
+      refuseTools(this.#parts.toolPassthrough, "chat", request.body);
       await this.#serve(ctx, principal, request, undefined, requestId);
     });
   }
@@ -55,7 +56,7 @@ export class ModelEndpoint {
     return this.#parts.concurrency.run(principal.id, async () => {
       const continuation = messagesHeaders(ctx);
       const request = readModelRequest("messages", await this.#readBody(ctx, principal));
-      if (!this.#parts.toolPassthrough) refuseTools(request.body);
+      refuseTools(this.#parts.toolPassthrough, "messages", request.body);
       await this.#serve(ctx, principal, request, continuation, requestId);
     });
   }
@@ -187,7 +188,7 @@ function messagesVersion(rawHeaders: readonly string[]): MessagesVersion {
 
 const maxModel = 256;
 
-/** Reads a request of an API. Throws INVALID_REQUEST, and what `checkTools` throws. */
+/** Reads a request of an API. Throws INVALID_REQUEST. */
 function readModelRequest(api: ModelApi, body: Json): ModelRequest {
   if (!isJsonObject(body)) throw new GatewayError("INVALID_REQUEST", "expected an object");
   const { model, messages, stream } = body;

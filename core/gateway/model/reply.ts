@@ -10,7 +10,6 @@ import type { StreamReader } from "../../provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../provider/wire/stream-step.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import type { AnswerReader } from "../../road/stream.ts";
-import { refuseToolUse } from "./tool-passthrough.ts";
 
 /** The reply to the client: whole, or already streamed. */
 export type ModelReply = WholeReply | { readonly kind: "streamed" };
@@ -22,10 +21,13 @@ interface WholeReply {
   readonly bytes: Uint8Array;
 }
 
+/** Throws TOOLS_DISABLED for a response, or a part of one, that contains the use of a tool which is not passed on. */
+export type RefuseToolUse = (answer: JsonObject) => void;
+
 /** A provider's whole response, byte for byte where policy changes nothing. `makeReply` throws TOOLS_DISABLED. */
-export function wholeReply({ status, body, raw }: WholeResponse, refusesTools: boolean): Answer<WholeReply> {
+export function wholeReply({ status, body, raw }: WholeResponse, refuse: RefuseToolUse): Answer<WholeReply> {
   const makeReply = (output: Json): WholeReply => {
-    if (refusesTools) refuseToolUse(body);
+    refuse(body);
     return { kind: "whole", status, bytes: output === body && raw !== undefined ? raw : bytesOf(output) };
   };
   return { status: "success", output: body, makeReply };
@@ -108,18 +110,18 @@ export class EventSink {
   }
 }
 
-/** Reads a streamed response: keeps the provider's token count, and refuses tool use where tool passthrough is off. */
+/** Reads a streamed response: keeps the provider's token count, and refuses the use of tools that are not passed on. */
 export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
-  readonly #refusesTools: boolean;
+  readonly #refuse: RefuseToolUse;
   readonly #onUsage: (usage: TokenUsage) => void;
   readonly #onEvent: () => void;
   #usage: TokenUsage | undefined;
 
   /** `onUsage`: called with each count of the provider; `onEvent`: before each event is read. */
-  constructor(reader: StreamReader, refusesTools: boolean, onUsage: (usage: TokenUsage) => void, onEvent: () => void) {
+  constructor(reader: StreamReader, refuse: RefuseToolUse, onUsage: (usage: TokenUsage) => void, onEvent: () => void) {
     this.#reader = reader;
-    this.#refusesTools = refusesTools;
+    this.#refuse = refuse;
     this.#onUsage = onUsage;
     this.#onEvent = onEvent;
   }
@@ -129,13 +131,13 @@ export class CountingReader implements AnswerReader<WireEvent> {
     return this.#usage;
   }
 
-  /** Throws TOOLS_DISABLED at the first use of a tool on the messages API where tools are disabled. */
+  /** Throws TOOLS_DISABLED at the first use of a tool that is not passed on. */
   read(event: WireEvent): StreamStep {
     this.#onEvent();
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;
     if (step.usage !== undefined) this.#onUsage(step.usage);
-    if (this.#refusesTools && (event.event === "content_block_start" || step.terminal)) refuseToolUse(this.body());
+    if (event.event === "content_block_start" || step.terminal) this.#refuse(this.body());
     return step;
   }
 

@@ -19,13 +19,13 @@ import type { Reservation, UsageMeter } from "../../usage/meter.ts";
 import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
 import type { Tokenizer } from "../../usage/tokenizer.ts";
 import { CountingReader, type EventSink, failedReply, type ModelReply, wholeReply } from "./reply.ts";
+import { refuseToolUse, type ToolPassthrough } from "./tool-passthrough.ts";
 
 export interface ModelServiceParts {
   readonly road: Road;
   readonly actions: ActionFactory;
   readonly fleet: ProviderFleet;
-  /** Pass tools of the messages API through. */
-  readonly toolPassthrough: boolean;
+  readonly toolPassthrough: ToolPassthrough;
   /** Code units of a streamed text that are held back where policy reads outputs. */
   readonly holdback: number;
   /** Limit of held bytes of one stream. */
@@ -136,7 +136,7 @@ class ProviderAttempt {
       const usage = readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);
-      return wholeReply(answer, this.#refusesTools);
+      return wholeReply(answer, this.#refuseToolUse);
     }
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;
@@ -147,9 +147,8 @@ class ProviderAttempt {
     this.#parts.fairShare.charge(this.#open.actor.principal);
   }
 
-  get #refusesTools(): boolean {
-    return this.#open.request.api === "messages" && !this.#parts.toolPassthrough;
-  }
+  readonly #refuseToolUse = (answer: JsonObject): void =>
+    refuseToolUse(this.#parts.toolPassthrough, this.#open.request.api, answer);
 
   #settle(usage: TokenUsage | undefined, answer: JsonObject): Promise<void> {
     return this.#open.bill.settle(this.#candidate, usage, answer);
@@ -164,7 +163,7 @@ class ProviderAttempt {
     const { sink } = this.#open;
     this.#stream = new CountingReader(
       reader,
-      this.#refusesTools,
+      this.#refuseToolUse,
       (usage) => step.setAttributes({ usage }),
       () => this.#charge(),
     );

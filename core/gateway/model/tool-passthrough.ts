@@ -1,31 +1,114 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
+import { visibleText } from "../../action/visible-text.ts";
+
+/** The tools that a model request may offer. */
+export interface ToolPassthrough {
+  /** `off`: none on the messages API. `client`: those that the client runs. `all`: also the listed ones of providers. */
+  readonly passes: "off" | "client" | "all";
+  /** Tools that a provider runs, by type, and members that ask for some: what `all` passes. */
+  readonly providerTools: readonly string[];
+}
+
+/** Tools of the messages API that its clients run, though the API defines them. */
+const clientTypes = /^(?:custom|(?:bash|text_editor|computer|memory)_\d{8})$/;
+
+/** Members with which a request has a provider act by itself; the first two are of the messages API. */
+const actingMembers = [
+  "mcp_servers",
+  "container",
+  "web_search_options",
+  "search_parameters",
+  "plugins",
+  "data_sources",
+  "tool_resources",
+] as const;
 
 const toolMembers = ["tools", "tool_choice", "mcp_servers"] as const;
 const toolBlock = /tool_(?:use|result)$/;
+const maxNamed = 64;
 
-/** Throws TOOLS_DISABLED for a request of the messages API that offers tools, or contains their use. */
-export function refuseTools(body: JsonObject): void {
-  const member = toolMembers.find((name) => Object.hasOwn(body, name));
-  if (member !== undefined) throw disabled(`\`${member}\``);
-  const messages = Array.isArray(body.messages) ? (body.messages as readonly Json[]) : [];
-  if (messages.some((message) => isJsonObject(message) && usesTools(message))) throw disabled("a tool block");
-}
-
-/** Throws TOOLS_DISABLED for a response of the messages API, or a part of one, that uses a tool. */
-export function refuseToolUse(body: JsonObject): void {
-  if (usesTools(body)) throw new GatewayError("TOOLS_DISABLED", "the model asked for a tool, which is not passed on");
-}
-
-/** True for a message with a block of tool use or of its result. */
-function usesTools({ content }: JsonObject): boolean {
-  if (!Array.isArray(content)) return false;
-  return content.some((block: Json) => isJsonObject(block) && toolBlock.test(String(block.type)));
-}
-
-function disabled(what: string): GatewayError {
-  return new GatewayError(
+/**
+ * Throws TOOLS_DISABLED for a request that offers tools which are not passed on, and on the messages API for one that contains
+ * their use; INVALID_REQUEST where its tools are no list of objects. A type that is not known is of a tool that the provider
+ * runs: the gateway would not see what it does.
+ */
+export function refuseTools(passthrough: ToolPassthrough, api: ModelApi, body: JsonObject): void {
+  if (api === "messages" && passthrough.passes === "off") refuseAnyTool(body);
+  const { passes, providerTools } = passthrough;
+  const refused = providerToolsOf(api, body).find((name) => passes !== "all" || !providerTools.includes(name));
+  if (refused === undefined) return;
+  const name = visibleText(refused.slice(0, maxNamed));
+  throw new GatewayError(
     "TOOLS_DISABLED",
-    `expected no tools, got ${what}; an operator may set \`model_gateway.tool_passthrough: true\``,
+    `expected tools that the client runs, got \`${name}\`, which the provider runs; an operator may set ` +
+      "`model_gateway.tool_passthrough: all` and list it in `model_gateway.provider_tools`",
   );
+}
+
+function refuseAnyTool(body: JsonObject): void {
+  const member = toolMembers.find((name) => Object.hasOwn(body, name));
+  if (member !== undefined) throw noTools(`\`${member}\``);
+  const messages = Array.isArray(body.messages) ? (body.messages as readonly Json[]) : [];
+  if (messages.some((message) => isJsonObject(message) && hasBlock(message, isToolBlock)))
+    throw noTools("a tool block");
+}
+
+function noTools(what: string): GatewayError {
+  const remedy = "an operator may set `model_gateway.tool_passthrough: client` for tools that the client runs";
+  return new GatewayError("TOOLS_DISABLED", `expected no tools, got ${what}; ${remedy}`);
+}
+
+/** The tools that a request has the provider run, by type or by the member that asks for them. */
+function providerToolsOf(api: ModelApi, body: JsonObject): readonly string[] {
+  const members = actingMembers.filter((name) => isGiven(body[name]) && !isContainerId(name, body[name]));
+  return [...members, ...toolsOf(body).flatMap((tool) => providerType(api, tool) ?? [])];
+}
+
+function isGiven(value: Json | undefined): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** A container by its id is one that an earlier request began; what it may do comes with the tools. */
+function isContainerId(name: string, value: Json | undefined): boolean {
+  return name === "container" && typeof value === "string";
+}
+
+function toolsOf({ tools }: JsonObject): readonly JsonObject[] {
+  if (!isGiven(tools)) return [];
+  if (Array.isArray(tools) && tools.every(isJsonObject)) return tools;
+  throw new GatewayError("INVALID_REQUEST", "expected `tools` to be a list of objects");
+}
+
+/** The type of a tool that the provider runs; undefined for one that the client runs. */
+function providerType(api: ModelApi, tool: JsonObject): string | undefined {
+  const { type } = tool;
+  if (!isGiven(type)) {
+    const isOfClient = api === "messages" || isJsonObject(tool.function);
+    return isOfClient ? undefined : (Object.keys(tool)[0] ?? "");
+  }
+  const name = typeof type === "string" ? type : "";
+  const isOfClient = api === "messages" ? clientTypes.test(name) : name === "function" || name === "custom";
+  return isOfClient ? undefined : name;
+}
+
+/** Throws TOOLS_DISABLED for a response of an API, or a part of one, that contains the use of a tool that is not passed on. */
+export function refuseToolUse({ passes }: ToolPassthrough, api: ModelApi, body: JsonObject): void {
+  if (api === "chat" || passes === "all") return;
+  if (hasBlock(body, passes === "off" ? isToolBlock : isProviderBlock)) {
+    throw new GatewayError("TOOLS_DISABLED", "the model asked for a tool, which is not passed on");
+  }
+}
+
+function hasBlock({ content }: JsonObject, isOfKind: (type: string) => boolean): boolean {
+  return Array.isArray(content) && content.some((block: Json) => isJsonObject(block) && isOfKind(String(block.type)));
+}
+
+function isToolBlock(type: string): boolean {
+  return toolBlock.test(type);
+}
+
+function isProviderBlock(type: string): boolean {
+  return isToolBlock(type) && type !== "tool_use";
 }

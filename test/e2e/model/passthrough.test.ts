@@ -28,8 +28,8 @@ const wholes: Readonly<Record<ModelApi, string>> = {
 
 describe("an answer that policy leaves alone, of a provider that speaks the client's API", () => {
   for (const [title, settings] of [
-    ["held back until it is judged", "tool_passthrough: true"],
-    ["with nothing held back", "tool_passthrough: true\n  holdback_bytes: 0"],
+    ["held back until it is judged", "tool_passthrough: client"],
+    ["with nothing held back", "tool_passthrough: client\n  holdback_bytes: 0"],
   ] as const) {
     describe(title, () => {
       let world: ModelWorld;

@@ -141,7 +141,7 @@ providers:
   - { name: open, type: openai, base_url: "${provider.baseUrl("openai")}", api_key_env: PROVIDER_KEY, models: [chat-model] }
   - { name: claude, type: anthropic, base_url: "${provider.baseUrl("anthropic")}", api_key_env: PROVIDER_KEY, models: [messages-model] }
 model_gateway:
-  tool_passthrough: true
+  tool_passthrough: client
   routes:
     - { model: chat-model, providers: [{ name: open }] }
     - { model: messages-model, providers: [{ name: claude }] }

@@ -87,7 +87,7 @@ function configFor(provider: ModelProvider, keys: ModelWorld["keys"], options: M
   const entry = (id: KeyHolder, tenant: string, role: string): string =>
     `  - { id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${sha256(keys[id])}" }`;
   const {
-    settings = "tool_passthrough: true",
+    settings = "tool_passthrough: client",
     routes = usualRoutes,
     models = [],
     provider: both = "",

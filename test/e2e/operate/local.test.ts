@@ -109,7 +109,8 @@ describe("gateway serve without a configuration file [R1.1-29]", () => {
     };
     const chat = await ask("/v1/chat/completions", {});
     expect(JSON.parse(chat.body)).to.have.nested.property("choices[0].message.content", "You said: Hello");
-    const messages = await ask("/v1/messages", { max_tokens: 9 });
+    const tools = [{ name: "Bash", input_schema: { type: "object" } }];
+    const messages = await ask("/v1/messages", { max_tokens: 9, tools });
     expect(JSON.parse(messages.body)).to.have.nested.property("content[0].text", "You said: Hello");
     const streamed = await ask("/v1/chat/completions", { stream: true });
     expect(streamed.body).to.match(/^data: \{.*\n\ndata: \[DONE\]\n\n/s);

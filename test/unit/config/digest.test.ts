@@ -73,7 +73,7 @@ describe("configDigest(config)", () => {
       routed("fallback: true"),
       routed("canary: {name: mock, model: c, percent: 1}"),
       routed("canary: {name: mock, model: c, percent: 2}"),
-      "{data_dir: /data, model_gateway: {tool_passthrough: true}}",
+      "{data_dir: /data, model_gateway: {tool_passthrough: client}}",
       "{data_dir: /data, usage: {requests_per_minute: 1}}",
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}], usage: {budgets: [{tenant: t, tokens_per_day: 1}]}}`,
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}], usage: {budgets: [{tenant: t, tokens_per_month: 1}]}}`,

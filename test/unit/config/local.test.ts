@@ -7,7 +7,7 @@ const keys = [{ id: "local", tenant: "local", role: "operator", keyHash: hashA }
 const packs = [{ path: "/packs/baseline", mode: "enforce", settings: {}, shadowRules: [] }] as const;
 
 describe("localConfig(options)", () => {
-  it("is the default configuration with what it is given and the model `mock`, and no file", async () => {
+  it("is the default configuration with what it is given, the model `mock`, tools that clients run, and no file", async () => {
     const { source: _, dataDir: __, ...defaults } = await loadText("{}\n");
     expect(localConfig({ dataDir: "state", packs, upstreams: [], keys })).to.deep.equal({
       ...defaults,
@@ -17,6 +17,7 @@ describe("localConfig(options)", () => {
       keys,
       modelGateway: {
         ...defaults.modelGateway,
+        toolPassthrough: "client",
         routes: [
           {
             model: "mock",
