@@ -1,19 +1,28 @@
-import type { ApprovalState, RecordedApprovalState, RecordedApprovalStates } from "../action/approval.ts";
+import type { RecordedApprovalStates } from "../action/approval.ts";
+import { sha256Hex } from "../action/canonical-json.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { fingerprint } from "../action/fingerprint.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { ChainTable } from "./chain/chain-table.ts";
+import { type ApprovalSummary, applyApproval, parseApprovalSummary } from "./chain/approval-summary.ts";
+import type { ChainTable, EvidenceChain } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
 import type { Mark } from "./chain/high-water.ts";
 import { parseSessionSummary, type SessionSummary } from "./chain/session-record.ts";
 import type { WrappingKey } from "./key/wrapping-key.ts";
 import { openHeld, releaseHeld } from "./private/held-action.ts";
 import { type DisclosurePlace, discloseRecord } from "./private/private-field.ts";
-import { type EvidenceStore, recordKey, recordRange, sessionKey, sessionRecordRange } from "./record/key-space.ts";
+import {
+  approvalSummaryKey,
+  type EvidenceStore,
+  recordKey,
+  recordRange,
+  sessionKey,
+  sessionRecordRange,
+} from "./record/key-space.ts";
 import { isChainFault } from "./record/reason.ts";
-import type { ActionRecord, EvidenceRecord } from "./record/record.ts";
+import type { ActionRecord } from "./record/record.ts";
 import { isAction, readRecord } from "./record/record-text.ts";
 import { readFault } from "./record/store-view.ts";
 
@@ -88,26 +97,29 @@ export class ApprovalEvidence {
 
   /**
    * Reads the state of every approval that record `from` or a later one names. Reads all records, each linked to the
-   * next, past the high-water mark. A tenant whose chain is broken there is refused: EVIDENCE_UNAVAILABLE.
+   * next, past the high-water mark; but none before the summary of approvals, where it is this chain's and its record is
+   * there. A tenant whose chain is broken there is refused: EVIDENCE_UNAVAILABLE.
    */
   async readApprovals(tenant: string, from: number): Promise<RecordedApprovalStates> {
     const { chains, markOf, store } = this.#parts;
-    const { id } = chains.get(tenant);
+    const chain = chains.get(tenant);
     const mark = markOf(tenant);
-    const first = Math.min(from, mark?.seq ?? 0);
-    const byId = new Map<string, RecordedApprovalState>();
-    const walk = new ChainWalk(tenant, id, first);
-    let latestMs = 0;
+    const summary = await readSummary(store, chain);
+    const first = Math.min(Math.max(from, summary?.seq ?? 0), mark?.seq ?? 0);
+    const byId = new Map(first === summary?.seq ? summary.states : []);
+    const walk = new ChainWalk(tenant, chain.id, first);
+    let latest = first === summary?.seq ? summary.latest : "";
     let isMarked = false;
     for await (const [key, text] of store.iterator({ ...recordRange(tenant), gte: recordKey(tenant, first) })) {
       const step = walk.accept(key, text);
       if (isChainFault(step)) throw this.#refuse(tenant, walk.head.seq + 1, step.fault);
       isMarked ||= step.record.seq === mark?.seq && step.hash === mark.head;
-      latestMs = Math.max(latestMs, Date.parse(step.record.time));
-      applyRecord(byId, step.record);
+      if (step.record.time > latest) latest = step.record.time;
+      applyApproval(byId, step.record);
     }
-    if (isMarked) return { byId, latestMs };
-    throw this.#refuse(tenant, walk.head.seq + 1, "expected to pass the high-water mark");
+    if (!isMarked) throw this.#refuse(tenant, walk.head.seq + 1, "expected to pass the high-water mark");
+    chain.approvals.restore(byId, latest);
+    return { byId, latestMs: Date.parse(latest) };
   }
 
   #refuse(tenant: string, seq: number, fault: string): GatewayError {
@@ -125,23 +137,15 @@ export class ApprovalEvidence {
   }
 }
 
-const stateOf: Readonly<Record<string, ApprovalState>> = { approved: "approved", denied: "denied", expired: "expired" };
-
-/** Updates the states of approvals by the next record. */
-function applyRecord(states: Map<string, RecordedApprovalState>, record: EvidenceRecord): void {
-  if (isAction(record)) {
-    const { approval, kind } = record;
-    if (approval === undefined || kind !== "decision") return;
-    if (approval.state === "consumed" || !states.has(approval.id)) {
-      states.set(approval.id, { state: approval.state as ApprovalState, fingerprint: approval.fingerprint });
-    }
-    return;
-  }
-  const { event, fingerprint: bound, id } = record.detail;
-  const state = typeof event === "string" ? stateOf[event] : undefined;
-  if (record.kind !== "approval" || state === undefined || typeof id !== "string" || typeof bound !== "string") return;
-  // INVARIANT: a used approval stays used, whatever is recorded after it.
-  if (states.get(id)?.state !== "consumed") states.set(id, { state, fingerprint: bound });
+/** The summary of a chain's approvals; undefined where there is none that its record confirms. */
+async function readSummary(
+  store: EvidenceStore,
+  { tenant, wrapping }: EvidenceChain,
+): Promise<ApprovalSummary | undefined> {
+  const text = await store.get(approvalSummaryKey(tenant));
+  const summary = text === undefined ? undefined : parseApprovalSummary(text, wrapping);
+  const record = summary === undefined ? undefined : await store.get(recordKey(tenant, summary.seq));
+  return record !== undefined && sha256Hex(record) === summary?.hash ? summary : undefined;
 }
 
 /** A session and the last of its records, in order. */

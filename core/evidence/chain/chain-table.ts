@@ -5,6 +5,7 @@ import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
 import { checkTenant, type EvidenceStore, listTenants } from "../record/key-space.ts";
 import { checkpointSigner, type NoteSigner } from "../tree/checkpoint.ts";
 import { TileTree } from "../tree/merkle.ts";
+import { ApprovalTracker } from "./approval-summary.ts";
 import { loadChain } from "./chain-load.ts";
 import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
@@ -20,6 +21,7 @@ export interface EvidenceChain {
   tree: TileTree;
   /** Encrypts the private fields of its records. */
   wrapping: WrappingKey;
+  readonly approvals: ApprovalTracker;
 }
 
 interface ChainTableParts {
@@ -142,8 +144,11 @@ export class ChainTable {
       await this.#highWater.advance([{ tenant, chain: id, seq: head.seq, head: head.hash }]);
     }
     const known = this.#chains.get(tenant);
-    if (known === undefined) this.#chains.set(tenant, { tenant, id, ...loaded });
-    else Object.assign(known, loaded);
+    if (known === undefined) this.#chains.set(tenant, { tenant, id, ...loaded, approvals: new ApprovalTracker() });
+    else {
+      known.approvals.stop();
+      Object.assign(known, loaded);
+    }
   }
 
   /** Two first actions of a tenant at once share one chain. */
@@ -162,7 +167,14 @@ export class ChainTable {
     }
     const id = Buffer.from(this.#parts.random(chainIdBytes)).toString("base64url");
     const keys = await this.#mark(tenant, id);
-    const chain: EvidenceChain = { tenant, id, head: emptyHead, tree: new TileTree(), ...keys };
+    const chain: EvidenceChain = {
+      tenant,
+      id,
+      head: emptyHead,
+      tree: new TileTree(),
+      ...keys,
+      approvals: new ApprovalTracker(),
+    };
     this.#chains.set(tenant, chain);
     return chain;
   }

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import {
+  approvalSummaryKey,
   checkpointAtKey,
   checkpointKey,
   durably,
@@ -109,7 +110,7 @@ export class GroupCommit {
    */
   submit(
     chain: EvidenceChain,
-    { record: { seq, time }, text, hash }: Sealed,
+    sealed: Sealed,
     operations: readonly BatchOperation[],
     signature: LeafSignature = { signers: [chain.signer], keep: false },
   ): Promise<void> {
@@ -120,10 +121,14 @@ export class GroupCommit {
       this.#written.catch(() => undefined);
     }
     const group = this.#open;
+    const { record, text, hash } = sealed;
+    const { seq, time } = record;
     for (const operation of operations) {
       group.writes.set(operation.key, operation.type === "put" ? operation.value : null);
     }
     group.writes.set(recordKey(chain.tenant, seq), text);
+    const summary = chain.approvals.take(sealed, chain.wrapping);
+    if (summary !== undefined) group.writes.set(approvalSummaryKey(chain.tenant), summary);
     group.leaves.push({ chain, seq, hash, time, ...signature });
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;

@@ -62,6 +62,11 @@ export function privateRanges(tenant: string, first: number, last: number): read
   }));
 }
 
+/** The approvals that are not over, as of one record. */
+export function approvalSummaryKey(tenant: string): string {
+  return `${prefixOf(tenant)}approval-summary`;
+}
+
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
 export function openKey(tenant: string, actionId: string): string {
   return `${prefixOf(tenant)}open/${encodeURIComponent(actionId)}`;

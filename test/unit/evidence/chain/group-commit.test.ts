@@ -4,6 +4,7 @@ import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { BatchOperation } from "../../../../core/action/commit-hook.ts";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
+import { ApprovalTracker } from "../../../../core/evidence/chain/approval-summary.ts";
 import type { EvidenceChain } from "../../../../core/evidence/chain/chain-table.ts";
 import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
 import { GroupCommit } from "../../../../core/evidence/chain/group-commit.ts";
@@ -23,6 +24,7 @@ function newChain(): EvidenceChain {
     signer: checkpointSigner("c", SigningKey.fromSeed(randomBytes(32))),
     tree: new TileTree(),
     wrapping: WrappingKey.generate(randomBytes),
+    approvals: new ApprovalTracker(),
   };
 }
 
