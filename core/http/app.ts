@@ -5,6 +5,7 @@ import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import type { Permission } from "../action/role.ts";
+import { didYouMean } from "../action/suggestion.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
@@ -146,7 +147,10 @@ function methodsOf(method: string): string[] {
   return method === "GET" ? ["GET", "HEAD"] : [method];
 }
 
+const maxShownPath = 128;
+
 function refuseUnrouted(routes: readonly MountedRoute[]): (ctx: Context) => void {
+  const paths = new Set(routes.map(({ path }) => path));
   const known = routes.map(({ method, path }) => ({
     method,
     shape: new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`),
@@ -154,7 +158,10 @@ function refuseUnrouted(routes: readonly MountedRoute[]): (ctx: Context) => void
   return (ctx) => {
     const fitting = known.filter(({ shape }) => shape.test(ctx.path));
     const methods = [...new Set(fitting.flatMap(({ method }) => methodsOf(method)))];
-    if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
+    if (methods.length === 0) {
+      const path = ctx.path.slice(0, maxShownPath);
+      throw new GatewayError("NOT_FOUND", `no such path on this port: \`${path}\`${didYouMean(path, paths)}`);
+    }
     ctx.set("allow", methods.join(", "));
     throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);
   };

@@ -31,9 +31,12 @@ const singular: ReadonlySet<string> = new Set([
   "x-gateway-task",
 ]);
 
-/** Paths in their one canonical spelling: no empty or dotted segment, no escape, no fragment, no absolute form. */
+/**
+ * Paths in their one canonical spelling: no empty or dotted segment but `.well-known` at the start, no escape, no fragment, no
+ * absolute form.
+ */
 const canonicalUrl =
-  /^\/(?!\.)(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*)?(?:\?[\x21-\x7e]*)?$/;
+  /^\/(?:(?:\.well-known\/)?[A-Za-z0-9_-][A-Za-z0-9_.:-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.:-]*)*)?(?:\?[\x21-\x7e]*)?$/;
 
 const loopback: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 const hostShape = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;

@@ -27,8 +27,9 @@ export function choicesOf(chunk: JsonObject): readonly ChoiceDelta[] {
       index: indexAt(choice.index, "choices[].index", maxParts),
       choice,
       delta,
-      calls: objectsAt(delta.tool_calls, "choices[].delta.tool_calls").map((call) => ({
-        index: indexAt(call.index, "choices[].delta.tool_calls[].index", maxParts),
+      calls: objectsAt(delta.tool_calls, "choices[].delta.tool_calls").map((call, place) => ({
+        // Some providers send each call whole, in one chunk, and number none.
+        index: indexAt(call.index ?? place, "choices[].delta.tool_calls[].index", maxParts),
         call,
         named: objectAt(call.function, "choices[].delta.tool_calls[].function"),
       })),
@@ -189,6 +190,8 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
   if (known === undefined) {
     known = { id: null, type: "function", name: null, arguments: "" };
     choice.calls.set(index, known);
+  } else if (index !== -1 && !isGiven(call.index) && isGiven(call.id) && call.id !== known.id) {
+    throw invalid("choices[].delta.tool_calls[].index", "given where calls come in more than one chunk");
   }
   known.id = call.id ?? known.id;
   known.type = call.type ?? known.type;
@@ -201,6 +204,10 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
     step.addUnknown(named.arguments, "/choices/delta/tool_calls/function/arguments");
   }
   step.addOthers(named, knownInFunction, "/choices/delta/tool_calls/function");
+}
+
+function isGiven(value: Json | undefined): boolean {
+  return value !== undefined && value !== null;
 }
 
 function messageOf({ texts, calls }: Choice): JsonObject {

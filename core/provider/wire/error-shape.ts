@@ -3,6 +3,8 @@ import type { ModelApi } from "../../action/model-api.ts";
 
 /** Maximum length of a provider's error message, in UTF-16 code units. */
 const maxMessage = 2_000;
+/** Maximum length of an error whose unknown members are kept, as JSON in UTF-16 code units. */
+const maxError = 16_384;
 
 const messagesTypes: ReadonlyMap<number, string> = new Map([
   [400, "invalid_request_error"],
@@ -23,18 +25,31 @@ function typeOf(status: number): string {
 
 /**
  * Translates a provider's error body to the client's API. `from` is the provider's API, but other shapes are expected,
- * from a proxy or a load balancer: they become an error that contains only the status.
+ * from a proxy or a load balancer: they become an error that contains only the status. Members that an API does not know
+ * stay where the client speaks the provider's: some hold what the client needs to mend its request.
  */
 export function translateError(from: ModelApi, to: ModelApi, status: number, body: Json): JsonObject {
   const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
+  const others = from === to ? othersOf(error) : {};
   const message = textOf(error.message) ?? `the provider answered with status ${status}`;
   if (to === "messages") {
     const type = from === "messages" ? textOf(error.type) : undefined;
-    return { type: "error", error: { type: type ?? typeOf(status), message }, request_id: null };
+    const theirs = from === "messages" && isJsonObject(body) ? textOf(body.request_id) : undefined;
+    return {
+      type: "error",
+      error: { ...others, type: type ?? typeOf(status), message },
+      request_id: null,
+      ...(theirs === undefined ? {} : { provider_request_id: theirs }),
+    };
   }
   const chatError = from === "chat" ? error : {};
   const type = textOf(from === "chat" ? chatError.type : error.type) ?? typeOf(status);
-  return { error: { message, type, param: textOf(chatError.param) ?? null, code: codeOf(chatError.code) } };
+  return { error: { ...others, message, type, param: textOf(chatError.param) ?? null, code: codeOf(chatError.code) } };
+}
+
+/** All members of an error, unless they are too much. */
+function othersOf(error: JsonObject): JsonObject {
+  return JSON.stringify(error).length <= maxError ? error : {};
 }
 
 function textOf(value: Json | undefined): string | undefined {

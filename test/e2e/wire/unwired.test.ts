@@ -56,6 +56,27 @@ describe("execution gates and a hierarchy of identities", () => {
     });
   }
 
+  it("are told from what is there: an unknown path is named, with the nearest that is known [R1.1-21]", async () => {
+    const said = async (target: string): Promise<string> => {
+      const answer = await send(world.gateway.url, {
+        method: "POST",
+        target,
+        headers: messageHeaders("admin"),
+        body: "{}",
+      });
+      expect(answer.status, target).to.equal(404);
+      return answer.body;
+    };
+    expect(await said("/v1/chat/completion")).to.include(
+      "no such path on this port: `/v1/chat/completion`; did you mean `/v1/chat/completions`?",
+    );
+    expect(await said("/.well-known/oauth-protected-resource")).to.include("`/.well-known/oauth-protected-resource`");
+    expect(await said("/v1beta/models/m:generateContent")).to.include("`/v1beta/models/m:generateContent`");
+    for (const target of ["/x/.well-known/y", "/.well-known", "/..well-known/x", "/.hidden", "/.well-known/../mcp"]) {
+      expect(await said(target), target).to.include("canonical form");
+    }
+  });
+
   it("are at no path of any port: whoever has a key gets 404, and nothing runs [R1.1-21]", async () => {
     const names = ["execute", "exec", "shell", "sql", "git", "http", "sandbox", "identity"];
     const paths = names.flatMap((name) => [`/${name}`, `/v1/${name}`, `/admin/v1/${name}`]);

@@ -75,7 +75,7 @@ export class ToMessagesStream {
     return [
       ...(thinking === "" ? [] : this.#blocks.write("thinking", thinking)),
       ...(text === "" ? [] : this.#blocks.write("text", text)),
-      ...calls.flatMap((call) => this.#blocks.call(call)),
+      ...calls.flatMap((call, place) => this.#blocks.call(call, place)),
     ];
   }
 
@@ -142,9 +142,13 @@ class BlockWriter {
     return [...events, deltaEvent(this.#text.index, delta)];
   }
 
-  /** Writes one entry of a delta's `tool_calls`: the first of an index names the tool, all of them extend its arguments. */
-  call(entry: Members): readonly WireEvent[] {
-    const index = indexAt(entry.take("index"), entry.at("index"), maxCalls);
+  /**
+   * Writes one entry of a delta's `tool_calls`: the first of an index names the tool, all of them extend its arguments.
+   * Where the provider numbers none, `place` in the delta is the index: then each call comes whole, in one delta.
+   */
+  call(entry: Members, place: number): readonly WireEvent[] {
+    const given = entry.take("index") ?? null;
+    const index = indexAt(given ?? place, entry.at("index"), maxCalls);
     const id = entry.string("id");
     if ((entry.string("type") ?? "function") !== "function") throw untranslatable(entry.at("type"));
     const named = entry.members("function");
@@ -153,6 +157,9 @@ class BlockWriter {
     const text = named?.string("arguments") ?? "";
     named?.end();
     const known = this.#calls.get(index);
+    if (known !== undefined && given === null && id !== undefined) {
+      throw entry.expected("index", "given where calls come in more than one chunk");
+    }
     if (known !== undefined) return append(known, text);
     if (id === undefined || name === undefined) throw entry.expected("function", "the name and the id of a new call");
     const stopped = this.#stopWhole();

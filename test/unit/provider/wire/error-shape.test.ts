@@ -17,7 +17,11 @@ describe("translateError(from, to, status, body)", () => {
     expect(translateError("messages", "chat", 529, messages)).to.deep.equal({
       error: { message: "later", type: "overloaded_error", param: null, code: null },
     });
-    expect(translateError("messages", "messages", 529, messages)).to.deep.equal({ ...messages, request_id: null });
+    expect(translateError("messages", "messages", 529, messages)).to.deep.equal({
+      ...messages,
+      request_id: null,
+      provider_request_id: "theirs",
+    });
   });
 
   it("says no more than the status of what is no error of that API", () => {
@@ -30,9 +34,19 @@ describe("translateError(from, to, status, body)", () => {
     }
   });
 
-  it("passes on no more than 2,000 characters, and no member that it does not know", () => {
+  it("keeps members that the API does not know where the client speaks the provider's, and only there", () => {
+    const details = { failed_generation: "<function=x", metadata: { provider_name: "somebody", raw: { code: 7 } } };
+    const body = { error: { message: "no", ...details } };
+    expect(translateError("chat", "chat", 400, body).error).to.include(details);
+    expect(translateError("messages", "messages", 400, body).error).to.include(details);
+    expect(JSON.stringify(translateError("chat", "messages", 400, body))).to.not.contain("failed_generation");
+  });
+
+  it("passes on no more than 2,000 characters of a message, and no unknown member of an error that is too long", () => {
     const body = { error: { message: "x".repeat(10_000), details: { key: "y" } } };
     const said = JSON.stringify(translateError("chat", "chat", 400, body));
-    expect(said).to.have.length.below(2_200).and.not.contain("details");
+    expect(said).to.have.length.below(2_300).and.contain("details");
+    const long = { error: { message: "x", details: { key: "y".repeat(20_000) } } };
+    expect(JSON.stringify(translateError("chat", "chat", 400, long))).to.have.length.below(200);
   });
 });

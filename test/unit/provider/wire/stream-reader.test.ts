@@ -204,6 +204,29 @@ describe("StreamReader", () => {
     );
   });
 
+  const unnumbered = (...calls: readonly (readonly [string, string])[]): WireEvent =>
+    jsonEvent("chat", {
+      choices: [
+        { index: 0, delta: { tool_calls: calls.map(([id, name]) => ({ id, function: { name, arguments: "{}" } })) } },
+      ],
+    });
+
+  it("tells tool calls apart that come whole in one chunk without an index", () => {
+    const events = [unnumbered(["a", "f"], ["b", "g"]), textEvent("[DONE]")];
+    expect(bodyOf("chat", events))
+      .to.have.nested.property("choices[0].message.tool_calls")
+      .that.deep.equals([
+        { id: "a", type: "function", function: { name: "f", arguments: "{}" } },
+        { id: "b", type: "function", function: { name: "g", arguments: "{}" } },
+      ]);
+  });
+
+  it("refuses tool calls without an index that come in more than one chunk: clients tell them apart differently", () => {
+    expect(fault(() => readAll("chat", [unnumbered(["a", "f"]), unnumbered(["b", "g"])]))).to.equal(
+      "PROVIDER_INVALID expected `choices[].delta.tool_calls[].index` to be given where calls come in more than one chunk",
+    );
+  });
+
   it("puts the same answer together as the provider's own documents do", () => {
     expect(bodyOf("chat", fixture("chat-tools-interleaved"))).to.deep.equal({
       id: "chatcmpl-B7x2",

@@ -236,6 +236,19 @@ describe("StreamTranslator", () => {
     }
   });
 
+  it("takes tool calls that come whole in one chunk without an index, and refuses them in two", () => {
+    const delta = (...ids: readonly string[]): string => {
+      const calls = ids.map((id) => ({ id, function: { name: `tool_${id}`, arguments: "{}" } }));
+      return `data: ${JSON.stringify({ id: "a", model: "m", choices: [{ index: 0, delta: { tool_calls: calls } }] })}\n\n`;
+    };
+    const told = JSON.stringify(translateEvents("chat", "messages", readEvents([Buffer.from(delta("x", "y"))])));
+    expect(told).to.contain("tool_x").and.contain("tool_y");
+    const apart = readEvents([Buffer.from(delta("x") + delta("y"))]);
+    expect(fault(() => translateEvents("chat", "messages", apart))).to.contain(
+      "given where calls come in more than one",
+    );
+  });
+
   describe("when it is not trusted", () => {
     it("refuses more calls, blocks and words of refusal than there can be", () => {
       const chunks = (delta: (turn: number) => JsonObject, count: number): Uint8Array =>
