@@ -29,6 +29,8 @@ const operator = [
 const admin = [
   ...operator,
   "evidence.rotate",
+  "evidence.prune",
+  "evidence.erase",
   "approval.break_glass",
   "webhook.redeliver",
   "gateway.kill",

@@ -1,4 +1,3 @@
-import type { AbstractSnapshot } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { Principal } from "../action/principal.ts";
@@ -14,6 +13,7 @@ import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
 import { type Installation, openInstallation } from "../evidence/witness/installation.ts";
 import { everything, findDamage } from "../store/damage.ts";
 import { corruption, stateFault } from "../store/open.ts";
+import { HeldSnapshot } from "../store/rewrite.ts";
 import { BackupFolder, backupName } from "./folder.ts";
 import { readBackup } from "./read.ts";
 import { type Written, writeBackup } from "./write.ts";
@@ -120,6 +120,7 @@ export class Backups {
   async #make(view: BackupView, moment: Moment): Promise<void> {
     const { name } = view;
     this.#latest = view;
+    await using _held = moment.held;
     try {
       await this.#checkState();
       const written = await this.#write(view, moment);
@@ -149,7 +150,7 @@ export class Backups {
 
   async #write(view: BackupView, moment: Moment): Promise<Written> {
     const { store } = this.#options;
-    await using snapshot = moment.snapshot;
+    const { snapshot } = moment.held;
     const installation = await this.#installation();
     const marks = await marksAt(store, moment);
     const header = {
@@ -195,7 +196,7 @@ export async function openBackups({
 
 /** The store at one moment, and where every chain stood then. */
 interface Moment {
-  readonly snapshot: AbstractSnapshot;
+  readonly held: HeldSnapshot;
   readonly chains: readonly ChainStatus[];
 }
 
@@ -211,15 +212,15 @@ function holdMoment(store: EvidenceStore, status: () => readonly ChainStatus[]):
       "a chain is not sound: `gateway evidence verify` says which, and why",
     );
   }
-  return { snapshot: store.snapshot(), chains };
+  return { held: new HeldSnapshot(store), chains };
 }
 
 /**
  * The high-water mark of every chain as of the moment: its checkpoint is in one batch with its last record. A chain
  * without one was named, and held nothing yet.
  */
-async function marksAt(store: EvidenceStore, { snapshot, chains }: Moment): Promise<readonly Mark[]> {
-  const view = new StoreView(store, snapshot);
+async function marksAt(store: EvidenceStore, { held, chains }: Moment): Promise<readonly Mark[]> {
+  const view = new StoreView(store, held.snapshot);
   const marks: Mark[] = [];
   for (const { tenant, chain } of chains) {
     const note = await view.get(checkpointKey(tenant));

@@ -4,14 +4,17 @@ import type { Participant } from "../action/participant.ts";
 import type { Policy } from "../action/policy.ts";
 import { noTracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
+import { pruneApprovals } from "../approval/history.ts";
 import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
+import { EvidenceJobs } from "../evidence/evidence-jobs.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import { Ledger } from "../evidence/ledger.ts";
+import { RetentionSchedule } from "../evidence/retention-schedule.ts";
 import { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import type { Explainer } from "../explain/explainer.ts";
 import { SessionTable } from "../gateway/mcp/session-table.ts";
@@ -61,6 +64,8 @@ export interface Parts extends Endpoints {
   readonly witnessPublisher: WitnessPublisher;
   readonly notifier: WebhookNotifier;
   readonly exporter: SessionExport;
+  readonly evidenceJobs: EvidenceJobs;
+  readonly retentionSchedule: RetentionSchedule;
   /** Null where none are asked for. */
   readonly backups: Backups | null;
   readonly approvals: Approvals;
@@ -220,7 +225,10 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   };
 }
 
-type EvidenceParts = Pick<Parts, "store" | "ledger" | "witnessPublisher" | "notifier" | "exporter" | "backups">;
+type EvidenceParts = Pick<
+  Parts,
+  "store" | "ledger" | "evidenceJobs" | "retentionSchedule" | "witnessPublisher" | "notifier" | "exporter" | "backups"
+>;
 
 async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
@@ -259,7 +267,18 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     observer: metrics,
     webhooks: config.approvals.webhooks,
   });
-  return { store, ledger, witnessPublisher, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
+  const exporter = new SessionExport({ ...ports, ledger });
+  const journal = ledger.approvals;
+  const forget = (tenant: string, firstKept: number) => pruneApprovals({ store, journal }, tenant, firstKept);
+  const evidenceJobs = new EvidenceJobs({ ...ports, ledger, forget, newId, elapsedMs });
+  const retentionSchedule = new RetentionSchedule({
+    ...ports,
+    ...evidence,
+    jobs: evidenceJobs,
+    status: () => ledger.status(),
+    elapsedMs,
+  });
+  return { store, ledger, evidenceJobs, retentionSchedule, witnessPublisher, notifier, exporter, backups };
 }
 
 /** The policies of the participants: evaluated before packs and plugins, in the order of the list. */
@@ -282,8 +301,11 @@ export async function closeParts(parts: Parts): Promise<void> {
   await closeEvidence(parts);
 }
 
-async function closeEvidence({ backups, notifier, witnessPublisher, ledger, store }: EvidenceParts): Promise<void> {
+async function closeEvidence(parts: EvidenceParts): Promise<void> {
+  const { backups, retentionSchedule, evidenceJobs, notifier, witnessPublisher, ledger, store } = parts;
   await backups?.close();
+  await retentionSchedule.close();
+  await evidenceJobs.close();
   await notifier.close();
   await witnessPublisher.stop();
   await ledger.close();

@@ -58,6 +58,7 @@ export class Gateway {
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
       await parts.killSwitch.includeNewTenants();
       parts.sessionSweep.start();
+      parts.retentionSchedule.start();
     } catch (cause) {
       live.close();
       await Promise.all(opened.map((listener) => listener.close(0)));

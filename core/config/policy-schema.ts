@@ -279,4 +279,12 @@ export const evidenceSchema = object("Records of actions, and their witnesses.",
     maximum: 604_800_000,
     default: 3_600_000,
   }),
+  retention_days: integer(
+    "Days after which records are pruned, checked at the start and every hour. What is not over stays. 0: they stay.",
+    { minimum: 0, maximum: 36_500, default: 0 },
+  ),
+  retention_bytes: integer(
+    "Bytes of a tenant's records with their private fields, about, beyond which the oldest are pruned. 0: any number.",
+    { minimum: 0, maximum: 1_000_000_000_000_000, default: 0 },
+  ),
 });

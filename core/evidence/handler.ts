@@ -1,3 +1,5 @@
+import { GatewayError } from "../action/error.ts";
+import { readPastTime } from "../action/past-time.ts";
 import type { Principal } from "../action/principal.ts";
 import { can } from "../action/role.ts";
 import { type AdminHandlers, checkAccess, replyWith } from "../operation/operation.ts";
@@ -5,21 +7,23 @@ import type { PageQuery } from "../operation/shape.ts";
 import { parseRedactions } from "./bundle/build.ts";
 import type { ExportRequest, SessionExport } from "./bundle/session-export.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
+import type { EvidenceJobs } from "./evidence-jobs.ts";
 import type { Ledger } from "./ledger.ts";
 import type { evidenceOperations } from "./operation.ts";
 import type { Disclosure } from "./private/private-field.ts";
-
 import type { EvidenceRecord } from "./record/record.ts";
 import { isAction } from "./record/record-text.ts";
 import { renderHtml, reportPolicy } from "./report/html.ts";
 import { renderMarkdown } from "./report/markdown.ts";
 import { buildReport } from "./report/model.ts";
+import type { ErasureRequest } from "./retention/erasure.ts";
 import type { WitnessPublisher } from "./witness/witness-publisher.ts";
 
 interface EvidenceSources {
   readonly ledger: Ledger;
   readonly witnessPublisher: WitnessPublisher;
   readonly exporter: SessionExport;
+  readonly evidenceJobs: EvidenceJobs;
 }
 
 /** Handlers of recorded evidence. Responses are of the caller's tenant only. */
@@ -27,6 +31,7 @@ export function evidenceHandlers({
   ledger,
   witnessPublisher,
   exporter,
+  evidenceJobs,
 }: EvidenceSources): AdminHandlers<typeof evidenceOperations> {
   /** Records the caller. A chain that is not sound accepts no record: then the response alone says so. */
   const recordVerification = ({ tenant, id }: Principal, action: string): Promise<void> =>
@@ -50,12 +55,12 @@ export function evidenceHandlers({
         : replyWith(renderHtml(report), { type: "text/html; charset=utf-8", headers });
     },
     verifyAudit: async (caller) => {
-      const report = await ledger.verify(caller.tenant);
+      const report = await ledger.verify(caller.tenant, evidenceJobs.newWatch());
       if (report.ok) await recordVerification(caller, "audit.verify");
       return report;
     },
     verifyEvidence: async (caller) => {
-      const report = await ledger.verify(caller.tenant);
+      const report = await ledger.verify(caller.tenant, evidenceJobs.newWatch());
       const witnesses = await witnessPublisher.ask(caller.tenant);
       // A witness that contradicts the chain is believed.
       const contradicted = witnesses.some(({ verdict }) => verdict === "behind" || verdict === "forked");
@@ -69,7 +74,25 @@ export function evidenceHandlers({
       tenant,
       key_id: await ledger.rotateKey(tenant, { action: "evidence.rotate", principal }),
     }),
+    pruneEvidence: ({ tenant, id }, { body: { before, reason } }) =>
+      evidenceJobs.begin(tenant, id, { kind: "prune", before: checkPastTime(before), reason }),
+    eraseEvidence: ({ tenant, id }, { body: { session, seq, fields, reason } }) =>
+      evidenceJobs.begin(tenant, id, { kind: "erase", of: checkErased(session, seq), fields, reason }),
+    listEvidenceJobs: ({ tenant }) => ({ items: evidenceJobs.list(tenant), next: null }),
   };
+}
+
+function checkPastTime(text: string): string {
+  const refuse = (expected: string): never => {
+    throw new GatewayError("INVALID_PARAMS", `expected \`before\` to be ${expected}, got \`${text}\``);
+  };
+  return readPastTime(text, Date.now(), () => refuse("past")) ?? refuse("an RFC 3339 time: 2026-01-31T00:00:00Z");
+}
+
+function checkErased(session: string | undefined, seq: number | undefined): ErasureRequest["of"] {
+  if (session !== undefined && seq === undefined) return { session };
+  if (seq !== undefined && session === undefined) return { seq };
+  throw new GatewayError("INVALID_PARAMS", "expected one of `session` and `seq`");
 }
 
 /** A caller who may not read private fields gets a bundle with all of them withheld. */

@@ -1,6 +1,7 @@
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
+import type { Pace } from "../store/pace.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
 import { ActionRecorder } from "./chain/action-recorder.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
@@ -16,11 +17,11 @@ import type { WrappingKeyStore } from "./key/wrapping-key.ts";
 import { type Disclosure, discloseRecord, FieldHider, type FieldPolicy } from "./private/private-field.ts";
 import type { EvidenceStore } from "./record/key-space.ts";
 import type { ActionRecord, EventKind, EvidenceRecord } from "./record/record.ts";
-import { readFault, rootMessage } from "./record/store-view.ts";
+import { type Reader, readFault, rootMessage } from "./record/store-view.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./retention/erasure.ts";
 import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention/retention.ts";
 import type { RecordRules } from "./verify/record-rule.ts";
-import { type VerifyReport, verifyChain } from "./verify/verification.ts";
+import { type VerifyReport, type VerifyWatch, verifyChain } from "./verify/verification.ts";
 
 /** Kinds that callers record; those that introduce a signing key or record a pruning are the ledger's own. */
 type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
@@ -77,7 +78,7 @@ export class Ledger {
     });
     const upkeep = { store, chains: this.#chains, writer: this.#writer, random };
     this.#erasure = new Erasure(upkeep);
-    this.#retention = new Retention({ ...upkeep, verify: (tenant, onProgress) => this.verify(tenant, onProgress) });
+    this.#retention = new Retention({ ...upkeep, verify: (tenant, watch) => this.verify(tenant, watch) });
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
@@ -132,8 +133,13 @@ export class Ledger {
   }
 
   /** Erases private fields for good; see `Erasure.erase`. */
-  async erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
-    return this.#read(tenant, () => this.#erasure.erase(tenant, request, compact));
+  async erase(tenant: string, request: ErasureRequest, compact: Compact, pace?: Pace): Promise<Erased> {
+    return this.#read(tenant, () => this.#erasure.erase(tenant, request, compact, pace));
+  }
+
+  /** The records that an erasure would go through, in order. Throws NOT_FOUND where the tenant has no such session or record. */
+  async findErased(tenant: string, of: ErasureRequest["of"]): Promise<readonly number[]> {
+    return this.#read(tenant, () => this.#erasure.findRecords(tenant, of));
   }
 
   /** Deletes a tenant's oldest records for good; see `Retention.prune`. */
@@ -152,19 +158,19 @@ export class Ledger {
   }
 
   /** Returns the private fields of a record as far as they are kept; see `discloseRecord`. */
-  async disclosure(record: ActionRecord): Promise<Disclosure> {
+  async disclosure(record: ActionRecord, reader: Reader = this.#store): Promise<Disclosure> {
     const { wrapping } = this.#chains.get(record.tenant);
-    return this.#read(record.tenant, () => discloseRecord(this.#store, wrapping, record));
+    return this.#read(record.tenant, () => discloseRecord(reader, wrapping, record));
   }
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on; a refused one fails. */
-  async verify(tenant: string, onProgress?: (checked: number) => void): Promise<VerifyReport> {
+  async verify(tenant: string, watch: VerifyWatch = {}): Promise<VerifyReport> {
     const report = await verifyChain(
       this.#store,
       tenant,
       this.#highWater.marks.get(tenant),
       this.#options.recordRules,
-      onProgress,
+      watch,
     );
     const refused = this.#chains.refusals.get(tenant);
     if (report.firstBad === undefined) return refused === undefined ? report : { ...report, ok: false, refused };

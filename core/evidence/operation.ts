@@ -1,13 +1,16 @@
 import { type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { decisions } from "../action/decision.ts";
 import type { ErrorCode } from "../action/error.ts";
-import type { AdminOperations } from "../operation/operation.ts";
+import { type AdminOperations, type OperationResponse, smallBody } from "../operation/operation.ts";
 import {
   anyObject,
   anyText,
+  boundedText,
   closed,
   enumOf,
   jsonResponse,
+  matching,
+  nonBlankText,
   nullable,
   page,
   paging,
@@ -15,6 +18,7 @@ import {
   ref,
   sessionParameter,
   time,
+  whole,
   wholeNumber,
 } from "../operation/shape.ts";
 import { actionKinds, effects, eventKinds, recordSchema } from "./record/record.ts";
@@ -39,6 +43,24 @@ const redact = Type.Array(
     description: "fields to withhold, each as `<seq>.<arguments|output>.<field>`",
   },
 );
+
+const jobErrors: readonly ErrorCode[] = ["EVIDENCE_BUSY", "STOPPING", ...unwritable];
+const reason = nonBlankText(1_024, "1 to 1024 characters: why; recorded");
+const pastTime = matching(
+  "^\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:[Zz]|[+-]\\d\\d:\\d\\d)$",
+  "a past RFC 3339 time: records of this time and later stay",
+);
+const fields = Type.Array(
+  Type.String({
+    pattern: "^(?:\\*|(?:arguments|output)\\.[^\\n]{0,256})$",
+    description: "`arguments.<name>`, `output.<name>`, with `*` for any characters, or `*`",
+  }),
+  { minItems: 1, maxItems: 32, description: "1 to 32 patterns of fields: `arguments.<name>`, `output.<name>` or `*`" },
+);
+
+function jobResponse(description: string): OperationResponse {
+  return { status: 202, description, content: { "application/json": ref("EvidenceJob") } };
+}
 
 /** Recorded evidence and its verification. */
 export const evidenceOperations = {
@@ -148,6 +170,54 @@ export const evidenceOperations = {
     response: jsonResponse("The id of the new key.", Type.Object({ tenant: anyText, key_id: anyText })),
     errors: ["NOT_FOUND", ...unwritable],
   },
+  pruneEvidence: {
+    id: "admin.prune",
+    method: "POST",
+    path: "/admin/v1/evidence/prune",
+    access: "evidence.prune",
+    tag: "evidence",
+    summary: "Start to delete the tenant's records before a time, while the gateway serves; the rest still verifies",
+    body: {
+      schema: closed({ before: pastTime, reason: Type.Optional(reason) }),
+      example: { before: "2026-01-31T00:00:00Z", reason: "retention of a year" },
+      required: true,
+      limits: smallBody,
+    },
+    response: jobResponse("The job that was started."),
+    errors: jobErrors,
+  },
+  eraseEvidence: {
+    id: "admin.erase",
+    method: "POST",
+    path: "/admin/v1/evidence/erase",
+    access: "evidence.erase",
+    tag: "evidence",
+    summary: "Start to erase stored arguments and outputs permanently; records, proofs and checkpoints stay valid",
+    body: {
+      schema: closed({
+        session: Type.Optional(boundedText(1, 256, "the id of a session, in every record of which fields are erased")),
+        seq: Type.Optional(Type.Integer({ minimum: 0, description: "the number of the only record" })),
+        fields,
+        reason,
+      }),
+      example: { seq: 12, fields: ["arguments.email"], reason: "request 42" },
+      required: true,
+      limits: smallBody,
+    },
+    response: jobResponse("The job that was started."),
+    errors: ["NOT_FOUND", ...jobErrors],
+    subjectMember: "session",
+  },
+  listEvidenceJobs: {
+    id: "admin.evidence_jobs",
+    method: "GET",
+    path: "/admin/v1/evidence/jobs",
+    access: "evidence.read",
+    tag: "evidence",
+    summary: "List the tenant's latest prunes and erasures since the gateway started, newest first",
+    response: jsonResponse("The jobs, at most five.", whole(ref("EvidenceJob"))),
+    errors: [],
+  },
 } as const satisfies AdminOperations;
 
 const frame = {
@@ -218,6 +288,24 @@ const verification: TObject = Type.Object({
   witnesses: Type.Optional(Type.Array(witness)),
 });
 
+const job: TObject = Type.Object({
+  id: anyText,
+  tenant: anyText,
+  kind: enumOf(["prune", "erase"]),
+  state: enumOf(["waiting", "running", "complete", "failed"]),
+  by: anyText,
+  begun_at: time,
+  verified: { ...wholeNumber, description: "records of the chain that were verified so far" },
+  deleted: { ...wholeNumber, description: "records that were deleted so far" },
+  result: nullable(
+    Type.Union([
+      Type.Object({ before: time, records: wholeNumber, first_kept: wholeNumber, first_younger: wholeNumber }),
+      Type.Object({ fields: wholeNumber, seqs: Type.Array(wholeNumber) }),
+    ]),
+  ),
+  fault: nullable(anyText),
+});
+
 const key: TObject = Type.Object({
   key_id: anyText,
   public_key: anyText,
@@ -257,5 +345,6 @@ export const evidenceSchemas: Readonly<Record<string, TSchema>> = {
   EvidenceSession: session,
   EvidenceReport: report,
   EvidenceKey: key,
+  EvidenceJob: job,
   Verification: verification,
 };

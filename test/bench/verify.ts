@@ -56,10 +56,11 @@ async function verify(): Promise<void> {
   await withLedger(async (ledger) => {
     const start = performance.now();
     const cpu = process.cpuUsage();
-    const report = await ledger.verify("acme", (checked) => {
+    const onProgress = (checked: number): void => {
       peak = Math.max(peak, privateBytes());
       if (checked % 100_096 === 0) process.stderr.write(`${checked} records sound so far\n`);
-    });
+    };
+    const report = await ledger.verify("acme", { onProgress });
     const seconds = (performance.now() - start) / 1_000;
     const { user, system } = process.cpuUsage(cpu);
     const rate = Math.round(report.records / seconds);

@@ -137,6 +137,12 @@ export class OperationWorld {
     return id;
   }
 
+  /** Resolves once no prune or erasure runs, with no id: there is one at a time. */
+  async jobsEnded(): Promise<string> {
+    await until(async () => (await this.#items("evidence/jobs")).every(({ state }) => state === "complete"), "a job");
+    return "";
+  }
+
   order(): object {
     return { principal: this.site.principal("agent"), tools: ["echo"], targets: ["*"], capabilities: ["execute"] };
   }
@@ -211,6 +217,12 @@ export class OperationWorld {
       "admin.manifests": {},
       "admin.manifest": { id: () => "nightly" },
       "admin.withdraw": { id: () => "nightly" },
+      "admin.prune": { body: () => ({ before: "2026-01-31T00:00:00Z", reason: "a year" }) },
+      "admin.evidence_jobs": {},
+      "admin.erase": {
+        id: () => this.jobsEnded(),
+        body: () => ({ seq: 1, fields: ["arguments.email"], reason: "asked by letter" }),
+      },
       "admin.backup": {},
       "admin.backups": {},
     };

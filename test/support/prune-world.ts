@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pruneApprovals } from "../../core/approval/history.ts";
 import type { Pruned, PruneRequest, PruneTools } from "../../core/evidence/retention/retention.ts";
-import { compactRange } from "../../core/store/open.ts";
+import { rewriteRange } from "../../core/store/rewrite.ts";
 import { LedgerWorld } from "./ledger-world.ts";
 
 /** Between the night, in which a world begins, and the day. */
@@ -30,7 +30,7 @@ export class PruneWorld extends LedgerWorld {
 
   /** Deletes what is of the night. */
   prune(over: Partial<PruneRequest> = {}, tenant = "acme", tools: Partial<PruneTools> = {}): Promise<Pruned> {
-    const compact: PruneTools["compact"] = (range) => compactRange(this.store, range);
+    const compact: PruneTools["compact"] = (range) => rewriteRange(this.store, range);
     const shelved = { store: this.store, journal: this.ledger.approvals };
     const forget = (firstKept: number): Promise<void> => pruneApprovals(shelved, tenant, firstKept);
     return this.ledger.prune(tenant, { before, by: "dpo", ...over }, { compact, forget, ...tools });

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { readPastTime } from "../../action/past-time.ts";
 import { VerifyingKey } from "../../action/signing-key.ts";
 import { type UsageDimension, usageDimensions } from "../../usage/usage-report.ts";
 
@@ -13,12 +14,6 @@ export const adminOption: Option = new Option(
 )
   .env("GATEWAY_ADMIN_URL")
   .default("http://127.0.0.1:8081");
-
-/** The data folder of a stopped gateway. */
-export const offlineDataOption: Option = new Option(
-  "-d, --data <folder>",
-  "data folder; no gateway may run on it",
-).makeOptionMandatory();
 
 /** The data folder and the ports of local mode. */
 export const localOptions: readonly Option[] = [
@@ -116,14 +111,13 @@ export function parseTime(text: string): string {
   return new Date(ms).toISOString();
 }
 
-/** A time that is past, in the form that records have. Refuses days that their month does not have: Date shifts them. */
+/** A time that is past, in the form that records have. */
 export function parsePastTime(text: string): string {
-  const [, day = ""] = /^(\d{4}-\d\d-\d\d)[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? [];
-  const ms = Date.parse(text);
-  const isDay = day !== "" && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
-  if (!isDay || Number.isNaN(ms)) throw new InvalidArgumentError("expected an RFC 3339 time: 2026-01-31T00:00:00Z");
-  if (ms > Date.now()) throw new InvalidArgumentError("expected a past time");
-  return new Date(ms).toISOString();
+  const time = readPastTime(text, Date.now(), () => {
+    throw new InvalidArgumentError("expected a past time");
+  });
+  if (time !== undefined) return time;
+  throw new InvalidArgumentError("expected an RFC 3339 time: 2026-01-31T00:00:00Z");
 }
 
 /** Some of the dimensions, in the order in which the gateway sorts by them. */

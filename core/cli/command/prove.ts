@@ -4,9 +4,7 @@ import {
   addPublicKey,
   addText,
   adminOption,
-  byOption,
   jsonOption,
-  offlineDataOption,
   parsePastTime,
   parseSeconds,
   parseSeq,
@@ -30,6 +28,17 @@ const exportOptions: readonly Option[] = [
   adminOption,
   new Option("--json", "print JSON: the file, its size and its digest"),
 ];
+
+/** The data folder whose evidence is changed; a gateway that serves is asked without it. */
+const changeOptions: readonly Option[] = [
+  new Option("-d, --data <folder>", "in a data folder; no gateway may run on it"),
+  new Option("--tenant <name>", "with --data: tenant of the evidence (default: the tenant of the API key)"),
+];
+
+const offlineByOption = new Option(
+  "--by <name>",
+  "with --data: person or process that asked for it; recorded (default: the current user)",
+).argParser(parseText);
 
 /** Commands for those who keep and verify evidence. */
 export const proveCommands: readonly CommandDescription[] = [
@@ -124,8 +133,7 @@ gateway evidence keys rotate`,
         name: "erase",
         summary: "Erase stored arguments and outputs permanently; records, proofs and checkpoints stay valid",
         options: [
-          offlineDataOption,
-          new Option("--tenant <name>", "tenant of the evidence").makeOptionMandatory(),
+          ...changeOptions,
           new Option("--session <id>", "in every record of this session").conflicts("seq"),
           new Option("--seq <number>", "in this record only").argParser(parseSeq),
           new Option(
@@ -135,11 +143,14 @@ gateway evidence keys rotate`,
             .argParser(addFieldPattern)
             .makeOptionMandatory(),
           new Option("--reason <text>", "reason; recorded").argParser(parseText).makeOptionMandatory(),
-          byOption,
+          offlineByOption,
+          adminOption,
           jsonOption,
         ],
         examples: `
 # a person's data, in every record of a session
+gateway evidence erase --session ${session} --field arguments.email --reason "request 42"
+# the same in the data folder of a stopped gateway
 gateway evidence erase --data /var/lib/gateway --tenant acme --session ${session} --field arguments.email --reason "request 42"`,
         load: async () => (await import("../evidence-change.ts")).eraseFields,
       },
@@ -147,18 +158,20 @@ gateway evidence erase --data /var/lib/gateway --tenant acme --session ${session
         name: "prune",
         summary: "Delete the records of a tenant that are past their retention; the rest still verifies",
         options: [
-          offlineDataOption,
-          new Option("--tenant <name>", "tenant of the evidence").makeOptionMandatory(),
+          ...changeOptions,
           new Option("--before <time>", "keep records of this RFC 3339 time and later")
             .argParser(parsePastTime)
             .makeOptionMandatory(),
           new Option("--reason <text>", "reason; recorded").argParser(parseText),
-          byOption,
+          offlineByOption,
+          adminOption,
           jsonOption,
         ],
         examples: `
-# delete older records, with proof of what they were
-gateway evidence prune --data /var/lib/gateway --tenant acme --before 2026-01-31T00:00:00Z --reason "retention of a year"`,
+# delete older records while the gateway serves, with proof of what they were
+gateway evidence prune --before 2026-01-31T00:00:00Z --reason "retention of a year"
+# the same in the data folder of a stopped gateway
+gateway evidence prune --data /var/lib/gateway --tenant acme --before 2026-01-31T00:00:00Z`,
         load: async () => (await import("../evidence-change.ts")).pruneRecords,
       },
     ],

@@ -2,6 +2,7 @@ import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Clock } from "../../action/id.ts";
 import type { JsonObject } from "../../action/json.ts";
+import { HeldSnapshot } from "../../store/rewrite.ts";
 import { countRecords, readSessionSeqs } from "../chain/session-record.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { readKeyHistory } from "../key/key-history.ts";
@@ -10,7 +11,7 @@ import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from 
 import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
-import { readFault, StoreView } from "../record/store-view.ts";
+import { type Reader, readFault, StoreView } from "../record/store-view.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import {
@@ -27,7 +28,7 @@ import type { BundledRecord } from "./bundle-line.ts";
 /** The part of the ledger that an export uses. */
 interface ExportedLedger {
   recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
-  disclosure(record: ActionRecord): Promise<Disclosure>;
+  disclosure(record: ActionRecord, reader: Reader): Promise<Disclosure>;
 }
 
 interface SessionExportParts {
@@ -83,9 +84,9 @@ export class SessionExport {
     // Before the record below: whatever the checkpoint does not cover is younger than this.
     const created = new Date(clock()).toISOString();
     await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
-    await using snapshot = store.snapshot();
+    await using held = new HeldSnapshot(store);
     try {
-      const view = new StoreView(store, snapshot);
+      const view = new StoreView(store, held.snapshot);
       return await this.#read(view, { tenant, session, created }, request);
     } catch (error) {
       throw readFault(error);
@@ -94,6 +95,8 @@ export class SessionExport {
 
   async #read(view: StoreView, named: Named, request: ExportRequest): Promise<CollectedSession> {
     const { tenant, session } = named;
+    // Again: it may have been pruned since it was asked for.
+    await countRecords(view, tenant, session);
     const note = (await view.get(checkpointKey(tenant))) ?? "";
     const checkpoint = parseCheckpoint(note);
     if (checkpoint === undefined) throw unavailable(tenant, "has no checkpoint");
@@ -108,7 +111,7 @@ export class SessionExport {
       checkpoint: note,
       proofs: await this.#prove(view, tenant, checkpoint, seqs),
       keyId: history.keysAt(checkpoint.size).at(-1)?.id ?? "",
-      fields: withhold(await this.#readFields(read, request.disclose), request.redact),
+      fields: withhold(await this.#readFields(view, read, request.disclose), request.redact),
     };
     const witnessed = await readWitnessed(view, tenant, checkpoint);
     return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
@@ -126,11 +129,15 @@ export class SessionExport {
     return proofs;
   }
 
-  async #readFields(read: readonly BundledRecord[], disclose: boolean): Promise<ReadonlyMap<number, ShownFields>> {
+  async #readFields(
+    view: StoreView,
+    read: readonly BundledRecord[],
+    disclose: boolean,
+  ): Promise<ReadonlyMap<number, ShownFields>> {
     const fields = new Map<number, ShownFields>();
     for (const { record } of read) {
       if (!isAction(record)) continue;
-      const kept = await this.#parts.ledger.disclosure(record);
+      const kept = await this.#parts.ledger.disclosure(record, view);
       if (Object.keys(kept).length > 0) fields.set(record.seq, showFields(kept, disclose));
     }
     return fields;

@@ -114,18 +114,10 @@ export class GroupCommit {
     operations: readonly BatchOperation[],
     signature: LeafSignature = { signers: [chain.signer], keep: false },
   ): Promise<void> {
-    if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
-      this.#open = { writes: new Map(), leaves: [], arrivedMs: [] };
-      this.#written = this.#write(this.#open, this.#written);
-      // Each append awaits it itself; one that nobody awaits any more must not end the process.
-      this.#written.catch(() => undefined);
-    }
-    const group = this.#open;
+    const { group, written } = this.#join();
     const { record, text, hash } = sealed;
     const { seq, time } = record;
-    for (const operation of operations) {
-      group.writes.set(operation.key, operation.type === "put" ? operation.value : null);
-    }
+    addWrites(group, operations);
     group.writes.set(recordKey(chain.tenant, seq), text);
     const summary = chain.approvals.take(sealed, chain.wrapping);
     if (summary !== undefined) group.writes.set(approvalSummaryKey(chain.tenant), summary);
@@ -133,7 +125,17 @@ export class GroupCommit {
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;
     chain.head = { seq, hash };
-    return this.#written;
+    return written;
+  }
+
+  /**
+   * Accepts writes that belong to no record, after `admit` in the same turn. They come after those of the records that
+   * were accepted before, and before those of later ones. Resolves and rejects as `submit` does.
+   */
+  submitWrites(operations: readonly BatchOperation[]): Promise<void> {
+    const { group, written } = this.#join();
+    addWrites(group, operations);
+    return written;
   }
 
   /** Accepts records again after a failure; the caller has read back the heads of the chains. */
@@ -145,6 +147,17 @@ export class GroupCommit {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#written?.catch(() => undefined);
+  }
+
+  /** The group that accepts records in this turn; `written` resolves when it is durable. */
+  #join(): { readonly group: Group; readonly written: Promise<void> } {
+    if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
+      this.#open = { writes: new Map(), leaves: [], arrivedMs: [] };
+      this.#written = this.#write(this.#open, this.#written);
+      // Each append awaits it itself; one that nobody awaits any more must not end the process.
+      this.#written.catch(() => undefined);
+    }
+    return { group: this.#open, written: this.#written };
   }
 
   /** Writes a group once the one before it is durable; a group that follows a failed one is rejected with it. */
@@ -160,7 +173,7 @@ export class GroupCommit {
     this.#waiting -= group.leaves.length;
     if (this.#open === null) this.#written = null;
     const { observer } = this.#options;
-    if (observer === undefined) return;
+    if (observer === undefined || group.leaves.length === 0) return;
     const nowMs = observer.elapsedMs();
     const waitedMs: number[] = [];
     for (const arrivedMs of group.arrivedMs) waitedMs.push(nowMs - arrivedMs);
@@ -184,7 +197,7 @@ export class GroupCommit {
     for (const { chain, seq, hash } of last.values()) {
       marks.push({ tenant: chain.tenant, chain: chain.id, seq, head: hash });
     }
-    await this.#options.highWater.advance(marks);
+    if (marks.length > 0) await this.#options.highWater.advance(marks);
     // Again: a process that opened the store while this was written will overwrite it.
     if (!this.#options.holdsStore()) throw lockLost();
   }
@@ -200,6 +213,10 @@ export class GroupCommit {
     this.#options.onFailure(cause);
     return failure;
   }
+}
+
+function addWrites({ writes }: Group, operations: readonly BatchOperation[]): void {
+  for (const operation of operations) writes.set(operation.key, operation.type === "put" ? operation.value : null);
 }
 
 function lockLost(): Error {

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject, parseKept } from "../../action/json.ts";
 import type { SessionScope } from "../../action/principal.ts";
+import { HeldSnapshot } from "../../store/rewrite.ts";
 import {
   type EvidenceStore,
   eventRange,
@@ -15,7 +16,7 @@ import {
 import { isChainFault } from "../record/reason.ts";
 import type { EventKind, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
-import type { StoreView } from "../record/store-view.ts";
+import { type Reader, StoreView } from "../record/store-view.ts";
 import { readFirstKept } from "../tree/pruned-prefix.ts";
 
 /** One session in a list of sessions. */
@@ -61,15 +62,17 @@ export async function listSessions(
   const before = readCursor(page.cursor);
   const range = sessionOrderRange(tenant);
   const lt = before === undefined ? range.lt : sessionOrderKey(tenant, before);
-  const ids = await store.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 }).all();
-  const texts = await store.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
+  await using held = new HeldSnapshot(store);
+  const view = new StoreView(store, held.snapshot);
+  const ids = await view.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 });
+  const texts = await view.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
   const found = texts.map((text) => {
     const summary = parseSessionSummary(text ?? "");
     if (summary === undefined) throw mismatch(tenant);
     return summary;
   });
   const next = ids.length > limit ? String(found.at(-1)?.first_seq) : null;
-  const firstKept = await readFirstKept(store, tenant);
+  const firstKept = await readFirstKept(view, tenant);
   return { items: found.filter((summary) => summary.last_seq >= firstKept), next };
 }
 
@@ -86,34 +89,36 @@ export async function listRecords(
 ): Promise<Page<EvidenceRecord>> {
   const limit = checkLimit(page.limit);
   const cursor = readCursor(page.cursor) ?? 0;
-  const total = await countRecords(store, tenant, session);
-  const from = Math.max(cursor, await findFirstIndex(store, tenant, session));
+  await using held = new HeldSnapshot(store);
+  const view = new StoreView(store, held.snapshot);
+  const total = await countRecords(view, tenant, session);
+  const from = Math.max(cursor, await findFirstIndex(view, tenant, session));
   const end = Math.min(from + limit, total);
   if (from >= end) return { items: [], next: null };
   const range = { gte: sessionKey(tenant, session, from), lt: sessionRecordRange(tenant, session).lt };
-  const seqs = await store.values({ ...range, limit: end - from }).all();
-  const texts = await store.getMany(seqs.map((seq) => recordKey(tenant, Number(seq))));
+  const seqs = await view.values({ ...range, limit: end - from });
+  const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, Number(seq))));
   if (texts.length !== end - from) throw mismatch(tenant);
   const items = texts.map((text, offset) => readEntry(text, tenant, session, from + offset));
   return { items, next: end < total ? String(end) : null };
 }
 
 /** Counts the records of a session. Throws NOT_FOUND for one that this tenant does not have, or no longer has. */
-export async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
+export async function countRecords(reader: Reader, tenant: string, session: string): Promise<number> {
   const known = session.length <= maxSession && session.isWellFormed();
-  const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
+  const text = known ? await reader.get(sessionKey(tenant, session)) : undefined;
   if (text === undefined) throw notFound();
   const summary = parseSessionSummary(text);
   if (summary === undefined) throw mismatch(tenant);
-  if (summary.last_seq < (await readFirstKept(store, tenant))) throw notFound();
+  if (summary.last_seq < (await readFirstKept(reader, tenant))) throw notFound();
   return summary.records;
 }
 
 /** The index of the first record of a session that was not pruned. */
-async function findFirstIndex(store: EvidenceStore, tenant: string, session: string): Promise<number> {
-  const firstKept = await readFirstKept(store, tenant);
+async function findFirstIndex(view: StoreView, tenant: string, session: string): Promise<number> {
+  const firstKept = await readFirstKept(view, tenant);
   if (firstKept === 0) return 0;
-  for await (const [key, seq] of store.iterator(sessionRecordRange(tenant, session))) {
+  for await (const [key, seq] of view.entries(sessionRecordRange(tenant, session))) {
     if (Number(seq) >= firstKept) return seqIn(key);
   }
   throw mismatch(tenant);

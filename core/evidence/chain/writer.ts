@@ -102,9 +102,19 @@ export class Writer {
     return durable;
   }
 
-  /** Drops the session heads after sessions were changed in the store. Call while nothing waits for the disk. */
-  forgetSessions(): void {
-    this.#sessions.clear();
+  /**
+   * Deletes pruned records by `operations`, in the order of what is appended, and the sessions that end with one of
+   * `lasts`: an action of theirs from this turn on begins the session anew. Resolves when that is durable.
+   */
+  async deleteRecords(operations: readonly BatchOperation[], lasts: readonly ActionRecord[]): Promise<void> {
+    // Not bounded: it is one batch at a time, and a queue that is full must not end a prune.
+    this.commit.admit("outcome");
+    const ended = lasts.flatMap((last) => this.#sessions.end(last));
+    try {
+      await this.commit.submitWrites([...operations, ...ended]);
+    } finally {
+      this.#sessions.forgetEnded(lasts);
+    }
   }
 
   /** Accepts records again after a failure. The caller has read the heads of the chains back. */
@@ -153,6 +163,8 @@ export class SessionHeads {
   readonly #store: EvidenceStore;
   readonly #capacity: number;
   readonly #heads = new Map<string, Head>();
+  /** Sessions that the store still has, and whose deletion waits for the disk. */
+  readonly #ended = new Set<string>();
 
   constructor(store: EvidenceStore, capacity: number) {
     this.#store = store;
@@ -162,7 +174,7 @@ export class SessionHeads {
   /** The place of the session's next record. Throws EVIDENCE_UNAVAILABLE where the store contradicts the chain. */
   next(tenant: string, scope: SessionScope): SessionPlace {
     const key = sessionKey(tenant, scope.id);
-    const head = this.#heads.get(key) ?? this.#load(key, tenant, scope.id);
+    const head = this.#heads.get(key) ?? (this.#ended.has(key) ? undefined : this.#load(key, tenant, scope.id));
     const session = {
       id: scope.id,
       index: head?.summary.records ?? 0,
@@ -189,9 +201,31 @@ export class SessionHeads {
     return [...operations, { type: "put", key: sessionOrderKey(tenant, seq), value: session.id }];
   }
 
+  /**
+   * Ends the session whose last record is `last`, and returns the writes that delete it; none where it goes on. Its next
+   * record is its first from this turn on, whatever the store says until `forgetEnded`.
+   */
+  end({ tenant, seq, session: { id, index } }: ActionRecord): BatchOperation[] {
+    const key = sessionKey(tenant, id);
+    if (this.#ended.has(key)) return [];
+    const summary = this.#heads.get(key)?.summary ?? parseSessionSummary(this.#get(key) ?? "");
+    if (summary?.last_seq !== seq) return [];
+    this.#heads.delete(key);
+    this.#ended.add(key);
+    return [key, sessionKey(tenant, id, index), sessionOrderKey(tenant, summary.first_seq)].map((each) => {
+      return { type: "del", key: each };
+    });
+  }
+
+  /** Asks the store again for sessions that `end` ended. Their deletion is durable, or failed. */
+  forgetEnded(lasts: readonly ActionRecord[]): void {
+    for (const { tenant, session } of lasts) this.#ended.delete(sessionKey(tenant, session.id));
+  }
+
   /** Drops all heads: after a failed write, memory may be ahead of the store. */
   clear(): void {
     this.#heads.clear();
+    this.#ended.clear();
   }
 
   get size(): number {

@@ -38,7 +38,8 @@ export function publishedHeadsRange(): KeyRange {
  * with, itself encrypted with the chain's wrapping key; and the action that this decision held for review, sealed, for as
  * long as it may be reviewed or used.
  */
-type RecordPart = "record" | "disclosure" | "data-key" | "held";
+export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
+type RecordPart = (typeof recordParts)[number];
 
 /** The key of a record, or of a part of it that can be erased. */
 export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
@@ -47,11 +48,16 @@ export function recordKey(tenant: string, seq: number, part: RecordPart = "recor
 
 /** Every record of a tenant's chain, in order. */
 export function recordRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}record/`);
+  return partRange(tenant, "record");
+}
+
+/** A part of every record of a tenant, in order. */
+export function partRange(tenant: string, part: RecordPart): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}${part}/`);
 }
 
 export function dataKeyRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}data-key/`);
+  return partRange(tenant, "data-key");
 }
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */

@@ -3,6 +3,7 @@ import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import type { KeyRange } from "../../store/key-range.ts";
+import type { Pace } from "../../store/pace.ts";
 import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import type { Writer } from "../chain/writer.ts";
 import { releaseHeld } from "../private/held-action.ts";
@@ -41,7 +42,7 @@ interface ErasureParts {
 
 /**
  * Rewrites a range of the store's files, so that overwritten and deleted values are no longer on the disk.
- * No older snapshot may be open meanwhile: the store keeps everything that one can still see.
+ * No older snapshot may be open by then: the store keeps everything that one can still see.
  */
 export type Compact = (range: KeyRange) => Promise<void>;
 
@@ -61,17 +62,18 @@ export class Erasure {
   /**
    * Reduces each field that fits to its commitment, with a `redaction` record in the same batch;
    * when it resolves the bytes are gone from the disk. After an error it can be repeated: erased fields stay erased.
-   * Throws NOT_FOUND where the tenant has no such session or record, EVIDENCE_UNAVAILABLE where an entry is damaged.
+   * Throws NOT_FOUND where the tenant has no such session or record, EVIDENCE_UNAVAILABLE where an entry is damaged, and
+   * the reason of the pace's signal. No prune of the tenant may run meanwhile.
    */
-  erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
-    const erased = this.#last.then(() => this.#erase(tenant, request, compact));
+  erase(tenant: string, request: ErasureRequest, compact: Compact, pace?: Pace): Promise<Erased> {
+    const erased = this.#last.then(() => this.#erase(tenant, request, compact, pace));
     this.#last = erased.catch(() => undefined);
     return erased;
   }
 
-  async #erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
+  async #erase(tenant: string, request: ErasureRequest, compact: Compact, pace: Pace | undefined): Promise<Erased> {
     const chain = this.#parts.chains.get(tenant);
-    const seqs = await this.#findRecords(tenant, request.of);
+    const seqs = await this.findRecords(tenant, request.of);
     const ranges = privateRanges(tenant, seqs[0] as number, seqs.at(-1) as number);
     // Before, too: an old value that still lies in the log would reach the disk's tables beside its successor, in one
     // file that no later compaction has a reason to rewrite.
@@ -83,6 +85,7 @@ export class Erasure {
       const found = await this.#eraseSome(chain, seqs.slice(at, at + maxAtOnce), globs, request);
       erased.push(...found.seqs);
       fields += found.fields;
+      await pace?.rest();
     }
     // Also where nothing was left to erase: an earlier attempt may have ended before this.
     for (const range of ranges) await compact(range);
@@ -117,7 +120,8 @@ export class Erasure {
     return { seqs: erased, fields };
   }
 
-  async #findRecords(tenant: string, of: ErasureRequest["of"]): Promise<readonly number[]> {
+  /** The records of a request, in order. Throws NOT_FOUND where the tenant has no such session or record. */
+  async findRecords(tenant: string, of: ErasureRequest["of"]): Promise<readonly number[]> {
     const { store } = this.#parts;
     if ("seq" in of) {
       const there = (await store.get(recordKey(tenant, of.seq))) !== undefined;

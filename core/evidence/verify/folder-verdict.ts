@@ -51,7 +51,7 @@ export async function judgeChain(
   trust: OutsideTrust,
   onProgress: (checked: number) => void,
 ): Promise<ChainVerdict> {
-  const report = await verifyChain(store, tenant, mark, trust.rules, onProgress);
+  const report = await verifyChain(store, tenant, mark, trust.rules, { onProgress });
   const pruned = report.firstKept === undefined ? {} : { first_kept: report.firstKept };
   const place = { tenant, records: report.records, ...pruned, head: report.head?.hash ?? null };
   if (report.firstBad !== undefined) return { ...place, ...graded(report.firstBad.reason), first_bad: report.firstBad };

@@ -1,4 +1,7 @@
 import type { AbstractIterator } from "abstract-level";
+import { GatewayError } from "../../action/error.ts";
+import type { Pace } from "../../store/pace.ts";
+import { HeldSnapshot } from "../../store/rewrite.ts";
 import { type ChainHead, ChainWalk, type Step } from "../chain/chain-walk.ts";
 import type { Mark } from "../chain/high-water.ts";
 import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../record/key-space.ts";
@@ -25,6 +28,14 @@ export interface VerifyReport {
   readonly firstKept?: number;
 }
 
+/** The caller's part of a verification. */
+export interface VerifyWatch {
+  /** Receives the number of sound records so far. */
+  readonly onProgress?: (checked: number) => void;
+  /** Absent in a process that serves no requests meanwhile. */
+  readonly pace?: Pace | undefined;
+}
+
 type ChainIterator = AbstractIterator<EvidenceStore, string, string>;
 
 const chunkEntries = 256;
@@ -35,19 +46,20 @@ const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
  * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
  * its signatures, that the chain reaches its high-water mark with the marked digest, and that what was pruned is proven
  * and recorded. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
- * A store that cannot be read is a bad record, not an error. `onProgress` receives the number of sound records so far.
- * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile.
+ * A store that cannot be read is a bad record, not an error.
+ * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile, and the reason of the pace's signal.
  */
 export async function verifyChain(
   store: EvidenceStore,
   tenant: string,
   mark: Mark | undefined,
   rules: RecordRules,
-  onProgress: (checked: number) => void = () => {},
+  { onProgress = () => {}, pace }: VerifyWatch = {},
 ): Promise<VerifyReport> {
   const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
   try {
-    await using snapshot = store.snapshot();
+    await using held = new HeldSnapshot(store);
+    const { snapshot } = held;
     const reader: Reader = { get: (key) => store.get(key, { snapshot }) };
     await using stored = store.iterator({ ...checkpointAtRange(tenant), snapshot });
     const prefix = await readPruned(reader, tenant);
@@ -59,6 +71,7 @@ export async function verifyChain(
       retention: new RetentionRules(prefix?.firstKept ?? 0),
       mark,
       onProgress,
+      pace,
     };
     const range = { ...recordRange(tenant), snapshot, ...chunkSize };
     const cut = recordKey(tenant, prefix?.firstKept ?? 0);
@@ -69,6 +82,8 @@ export async function verifyChain(
     return report(tenant, walk.head, bad, prefix?.firstKept);
   } catch (error) {
     if (isClosedFault(error)) throw readFault(error);
+    // The pace's signal: no statement about the content either.
+    if (error instanceof GatewayError) throw error;
     const detail = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     return report(tenant, walk.head, { seq: walk.head.seq + 1, reason: "malformed", detail });
   }
@@ -81,6 +96,7 @@ interface Check {
   readonly retention: RetentionRules;
   readonly mark: Mark | undefined;
   readonly onProgress: (checked: number) => void;
+  readonly pace: Pace | undefined;
 }
 
 async function findBadPruned(
@@ -103,6 +119,7 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
       const chunk = await iterator.nextv(chunkEntries);
       if (chunk.length === 0) return undefined;
       for (const [key, text] of chunk) {
+        await check.pace?.rest();
         const seq = walk.head.seq + 1;
         const step = walk.accept(key, text);
         if (isChainFault(step)) return badAt(seq, step);
@@ -162,6 +179,7 @@ interface PrunedWalkParts {
   readonly tree: TreeRules;
   readonly retention: RetentionRules;
   readonly mark: Mark | undefined;
+  readonly pace: Pace | undefined;
 }
 
 const progressEvery = 256;
@@ -180,10 +198,11 @@ class PrunedWalk {
   }
 
   async findBad(onProgress: (checked: number) => void): Promise<FirstBad | undefined> {
-    const { leaves, entries, walk } = this.#parts;
+    const { leaves, entries, walk, pace } = this.#parts;
     const { firstKept } = leaves.prefix;
     this.#next = await entries.next();
     for (let seq = 0; seq < firstKept; seq++) {
+      await pace?.rest();
       const broken = await this.#checkPlace(seq);
       if (broken !== undefined) return { seq, reason: broken.reason, detail: broken.fault };
       if ((seq + 1) % progressEvery === 0) onProgress(seq + 1);

@@ -220,6 +220,20 @@ describe("what is done over the admin port is on record with who did it", () => 
       detail: (principal) => ({ action: "backup.create", principal }),
     },
     "admin.backups": null,
+    "admin.prune": {
+      body: { before: "2026-01-31T00:00:00.000Z" },
+      status: 202,
+      kind: "admin",
+      detail: (principal) => ({ action: "evidence.prune", principal, before: "2026-01-31T00:00:00.000Z" }),
+    },
+    "admin.erase": {
+      about: jobsEnded,
+      body: { seq: 1, fields: ["arguments.email"], reason: "asked by letter" },
+      status: 202,
+      kind: "admin",
+      detail: (principal) => ({ action: "evidence.erase", principal, seq: 1 }),
+    },
+    "admin.evidence_jobs": null,
     "admin.openapi": null,
     "admin.declare": {
       body: manifest,
@@ -283,6 +297,15 @@ describe("what is done over the admin port is on record with who did it", () => 
   async function size(): Promise<number> {
     const { note } = await ask<{ note: string }>("evidence/checkpoint");
     return parseCheckpoint(note)?.size ?? -1;
+  }
+
+  /** Resolves once no prune runs: one at a time. */
+  async function jobsEnded(): Promise<string> {
+    await until(async () => {
+      const { items } = await ask<{ items: { state: string }[] }>("evidence/jobs");
+      return items.every(({ state }) => state === "complete");
+    }, "the end of the prune");
+    return "none";
   }
 
   async function deadLetters(): Promise<readonly { readonly id: string }[]> {

@@ -70,10 +70,11 @@ describe("the OpenAPI document of the admin port", () => {
     for (const [id, { id: named, query = {}, body }] of Object.entries(world.askings())) {
       const { method, path } = routes[id as AdminRouteId];
       const { name, response } = operations[id as AdminRouteId];
+      const about = (await named?.()) ?? "";
       const [part] = /:(\w+)/.exec(path)?.slice(1) ?? [];
       const parameters: UnknownParamsObject = {
         ...query,
-        ...(part === undefined ? {} : { [part]: (await named?.()) ?? "" }),
+        ...(part === undefined ? {} : { [part]: about }),
       };
       const asked = body?.();
       const config = asked === undefined ? {} : { headers: { "content-type": "application/json" } };

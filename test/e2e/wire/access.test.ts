@@ -38,6 +38,9 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.checkpoint": everyKey,
   "admin.keys": everyKey,
   "admin.rotate": [200, 403, 403, 200, 401, 401],
+  "admin.prune": [400, 403, 403, 400, 401, 401], // a tool call of MCP names no time
+  "admin.erase": [400, 403, 403, 400, 401, 401],
+  "admin.evidence_jobs": everyKey,
   "admin.approvals": everyKey,
   "admin.approval_history": everyKey,
   "admin.approval": [200, 200, 200, 404, 401, 401],

@@ -318,6 +318,8 @@ function defaults(source: string): GatewayConfig {
       redactFields: [],
       witnesses: [],
       checkpointHeartbeatMs: 3_600_000,
+      retentionDays: 0,
+      retentionBytes: 0,
     },
     approvals: {
       reviewMs: 1_800_000,

@@ -4,7 +4,7 @@ import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
 import { decisionContent, type Sealed, sealActionRecord } from "../../../../core/evidence/chain/seal.ts";
 import { SessionHeads } from "../../../../core/evidence/chain/writer.ts";
-import { recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { recordKey, sessionKey, sessionOrderKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 
@@ -57,6 +57,30 @@ describe("SessionHeads", () => {
     await append(scope(1));
     await append(scope(1), false);
     expect(heads.next("acme", scope(1)).session.index).to.equal(2);
+    heads.clear();
+    expect(heads.next("acme", scope(1)).session.index).to.equal(1);
+  });
+
+  it("begins a session anew from the turn in which it ends, before the store knows", async () => {
+    const first = await append(scope(1));
+    const last = await append(scope(1));
+    expect(heads.end(first.record)).to.deep.equal([]);
+    expect(heads.next("acme", scope(1)).session.index).to.equal(2);
+    expect(heads.end(last.record).map(({ key }) => key)).to.deep.equal([
+      sessionKey("acme", "session-1"),
+      sessionKey("acme", "session-1", 1),
+      sessionOrderKey("acme", first.record.seq),
+    ]);
+    expect(heads.end(last.record)).to.deep.equal([]);
+    expect(heads.next("acme", scope(1)).session.index).to.equal(0);
+    await append(scope(1), false);
+    heads.forgetEnded([last.record]);
+    expect(heads.next("acme", scope(1)).session.index).to.equal(1);
+  });
+
+  it("asks the store again for a session whose deletion failed", async () => {
+    const { record } = await append(scope(1));
+    heads.end(record);
     heads.clear();
     expect(heads.next("acme", scope(1)).session.index).to.equal(1);
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
-import { type Cut, findCut } from "../../../../core/evidence/retention/retention.ts";
+import { type Cut, findCut } from "../../../../core/evidence/retention/cut.ts";
 import { approvalOf, type Draft, decision, event, outcome, placeChain } from "../../../support/evidence-world.ts";
 import { LedgerWorld } from "../../../support/ledger-world.ts";
 

@@ -333,7 +333,7 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
   it("goes on while actions are recorded, and tells its progress", async () => {
     const heard: number[] = [];
     const [report] = await Promise.all([
-      world.ledger.verify("acme", (checked) => heard.push(checked)),
+      world.ledger.verify("acme", { onProgress: (checked) => heard.push(checked) }),
       ...Array.from({ length: 50 }, () => world.act()),
     ]);
     expect(report).to.include({ ok: true });

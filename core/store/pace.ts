@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+interface PaceOptions {
+  /** Time for which the work may hold the event loop. */
+  readonly sliceMs: number;
+  /** Rests last so many times as long as the slice before. */
+  readonly restRatio: number;
+  /** Monotonic, with fractions of a millisecond. */
+  readonly elapsedMs: () => number;
+  /** Ends the work at its next rest. */
+  readonly signal?: AbortSignal;
+}
+
+const maxRestMs = 100;
+
+/** Cuts long work of the event loop into slices with rests between them, in which requests are served. */
+export class Pace {
+  readonly #options: PaceOptions;
+  #beganMs: number;
+
+  constructor(options: PaceOptions) {
+    this.#options = options;
+    this.#beganMs = options.elapsedMs();
+  }
+
+  /**
+   * Resolves after a rest where the slice is used up, and at once otherwise; call it between small pieces of work. Time in
+   * which the work waited counts as work. Rejects with the signal's reason once the work is to end.
+   */
+  async rest(): Promise<void> {
+    const { sliceMs, restRatio, elapsedMs, signal } = this.#options;
+    signal?.throwIfAborted();
+    const usedMs = elapsedMs() - this.#beganMs;
+    if (usedMs < sliceMs) return;
+    await sleep(Math.min(Math.ceil(usedMs * restRatio), maxRestMs));
+    signal?.throwIfAborted();
+    this.#beganMs = elapsedMs();
+  }
+}

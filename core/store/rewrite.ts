@@ -1,0 +1,62 @@
+import type { AbstractSnapshot } from "abstract-level";
+import type { KeyRange } from "./key-range.ts";
+import { compactRange, type Store } from "./open.ts";
+
+const heldByStore = new WeakMap<Store, Set<Promise<void>>>();
+
+/** A snapshot of a store that `rewriteRange` waits for. */
+export class HeldSnapshot implements AsyncDisposable {
+  readonly snapshot: AbstractSnapshot;
+  readonly #held: Set<Promise<void>>;
+  readonly #closed: Promise<void>;
+  #markClosed: () => void = () => {};
+
+  constructor(store: Store) {
+    this.snapshot = store.snapshot();
+    this.#closed = new Promise((resolve) => {
+      this.#markClosed = resolve;
+    });
+    this.#held = heldByStore.get(store) ?? new Set();
+    this.#held.add(this.#closed);
+    heldByStore.set(store, this.#held);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.snapshot.close();
+    this.#held.delete(this.#closed);
+    this.#markClosed();
+  }
+}
+
+/**
+ * Rewrites every file that holds keys of the range: when it resolves, values that were overwritten or deleted there are
+ * gone from the disk, from tables and logs. The database keeps what an older snapshot can still see, so those that are open
+ * are waited for. Rejects with the signal's reason where that ends the wait.
+ */
+export async function rewriteRange(store: Store, { gte, lt }: KeyRange, signal?: AbortSignal): Promise<void> {
+  await settled([...(heldByStore.get(store) ?? [])], signal);
+  // A compaction rewrites the files that overlap what lies above them. A value and its deletion that came down together,
+  // while a snapshot saw the value, have nothing above them: so two deletions of nothing span the range. No key ends so.
+  const [first, last] = [`${gte}\0`, `${lt}\0`];
+  await store.batch([
+    { type: "del", key: first },
+    { type: "del", key: last },
+  ]);
+  await compactRange(store, { gte, lt: `${last}\0` });
+}
+
+/** Resolves when all snapshots are closed. */
+async function settled(snapshots: readonly Promise<void>[], signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  if (snapshots.length === 0) return;
+  let abort = (): void => {};
+  const aborted = new Promise<void>((_, reject) => {
+    abort = () => reject(signal?.reason);
+    signal?.addEventListener("abort", abort);
+  });
+  try {
+    await Promise.race([Promise.all(snapshots), aborted]);
+  } finally {
+    signal?.removeEventListener("abort", abort);
+  }
+}
