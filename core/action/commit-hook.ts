@@ -1,14 +1,18 @@
 import type { TicketUse } from "./capability-ticket.ts";
+import type { ActionEnvelope } from "./envelope.ts";
 
 /** Checks and writes committed atomically with a decision record. */
 export interface DecisionCommitHook {
   /**
-   * Throws where the action may no longer pass; then nothing is recorded. Returns the ticket use that the decision spends,
-   * for its record. Not called for a blocked action.
+   * Throws where the action may no longer run, in the turn of the commit; then nothing is recorded. Returns the ticket use
+   * that the decision spends, named in its record. Not called for a blocked action.
    */
-  check(dispatched: boolean): TicketUse | undefined;
-  /** Returns the writes of the decision's batch. Called once, in the turn in which the decision gets its sequence number. */
-  operations(dispatched: boolean): readonly BatchOperation[];
+  check?(action: ActionEnvelope, isDispatched: boolean): TicketUse | undefined;
+  /**
+   * Returns the writes of the decision's batch. Called once, after every `check` passed, in the turn in which the decision
+   * gets its sequence number.
+   */
+  operations?(isDispatched: boolean): readonly BatchOperation[];
 }
 
 /** Writes committed atomically with an evidence record. */

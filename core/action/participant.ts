@@ -1,6 +1,5 @@
 import type { ApprovalReservation } from "./approval.ts";
-import type { TicketUse } from "./capability-ticket.ts";
-import type { BatchOperation, CommitHook } from "./commit-hook.ts";
+import type { CommitHook, DecisionCommitHook } from "./commit-hook.ts";
 import type { ActionContext, ActionEnvelope } from "./envelope.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { Policy } from "./policy.ts";
@@ -16,18 +15,11 @@ export interface PendingDecision {
 }
 
 /** The part of one participant in the decision about one action. */
-export interface Participation {
+export interface Participation extends DecisionCommitHook {
   /** Members added to the action, frozen by the participant. */
   readonly context?: ActionContext;
   /** Takes the verdict into account before the decision is committed. What it throws refuses the action. */
   applyVerdict?(pending: PendingDecision): void | Promise<void>;
-  /**
-   * Throws where the action may no longer run, in the turn of the commit. Returns the ticket use that the decision spends,
-   * named in its record. Not called for a blocked action.
-   */
-  check?(action: ActionEnvelope, isDispatched: boolean): TicketUse | undefined;
-  /** Returns the writes committed atomically with the decision record. Called once, after every `check` passed. */
-  operations?(isDispatched: boolean): readonly BatchOperation[];
   /** Called exactly once, whatever happened; `isCommitted`: the decision is durable. Must not throw. */
   finish?(isCommitted: boolean): void;
 }

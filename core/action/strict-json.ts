@@ -171,7 +171,13 @@ function scanString(scan: Scan, start: number): number {
   const { text, bounds, expected } = scan;
   const isKey = expected === "key";
   if (!isKey && expected !== "value") return -1;
-  const end = closingQuote(text, start);
+  let end = start;
+  for (let slashes = 1; slashes % 2 === 1; ) {
+    end = text.indexOf('"', end + 1);
+    if (end === -1) throw new GatewayError("MALFORMED_JSON", `unterminated string at offset ${start}`);
+    slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
+  }
   // Only an escape of a code unit makes a lone surrogate or NUL of a text that is UTF-8. Each part is searched once.
   if (scan.unicodeEscape < start) {
     const found = text.indexOf("\\u", start);
@@ -193,15 +199,6 @@ function checkString({ text, bounds }: Scan, start: number, end: number, keys: S
     throw new GatewayError("MALFORMED_JSON", `duplicate key \`${value.slice(0, 64)}\` at offset ${start}`);
   }
   keys?.add(value);
-}
-
-function closingQuote(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let slashes = 0;
-    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
-    if (slashes % 2 === 0) return end;
-  }
-  throw new GatewayError("MALFORMED_JSON", `unterminated string at offset ${start}`);
 }
 
 function readEscapes(raw: string, start: number, bounds: JsonBounds): string {

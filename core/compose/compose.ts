@@ -104,7 +104,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...config.limits,
     busyPercent: config.limits.cpuBusyPercent,
     loadPercent: () => (pluginPool.isBusy ? 100 : load.percent()),
-    runningShare: () => load.runningShare(),
+    runningShare: load.runningShare.bind(load),
     elapsedMs,
     onRefused: (limit) => metrics.shareRefused(limit),
   });

@@ -81,15 +81,18 @@ export function buildApp(port: Port, parts: AppParts): Koa {
   // Read by people and our own programs; the gateway port relays to agents what upstreams sent.
   if (port !== "gateway") app.use(renderPrintably);
   app.use(handleRequests(port, parts));
-  app.use(serveFixedPaths(parts.routes));
   app.use(buildRouter(parts.routes.filter(hasParameter)).routes());
   app.use(refuseUnrouted(parts.routes));
   return app;
 }
 
-/** The first middleware of a port: names, measures and guards each request, and refuses those that fail. */
+/**
+ * The first middleware of a port: names, measures and guards each request, and refuses those that fail. It serves the
+ * routes without a parameter itself, with one look-up where the router tries each route.
+ */
 function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
   const { metrics, guard, newId } = parts;
+  const served = indexFixedPaths(parts.routes);
   return async (ctx, next) => {
     const start = performance.now();
     const requestId = newId();
@@ -101,7 +104,12 @@ function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
     ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
     try {
       guard.check(ctx.req);
-      await next();
+      const serve = served.get(`${ctx.method} ${ctx.path}`);
+      if (serve === undefined) await next();
+      else {
+        ctx.params = {};
+        await serve(ctx);
+      }
     } catch (cause) {
       await refuse(ctx, GatewayError.from(cause), requestId, parts);
     }
@@ -117,19 +125,14 @@ async function refuse(ctx: Context, error: GatewayError, requestId: string, part
   if (!parts.renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
 }
 
-/** Serves the routes without a parameter, which precede the others: one look-up, where the router tries each route. */
-function serveFixedPaths(routes: readonly MountedRoute[]): Koa.Middleware {
+/** Returns what serves the routes without a parameter, by method and path. */
+function indexFixedPaths(routes: readonly MountedRoute[]): ReadonlyMap<string, MountedRoute["serve"]> {
   const served = new Map<string, MountedRoute["serve"]>();
   for (const route of routes) {
     if (hasParameter(route)) continue;
     for (const method of methodsOf(route.method)) served.set(`${method} ${route.path}`, route.serve);
   }
-  return (ctx, next) => {
-    const serve = served.get(`${ctx.method} ${ctx.path}`);
-    if (serve === undefined) return next();
-    ctx.params = {};
-    return serve(ctx);
-  };
+  return served;
 }
 
 /** The first route that fits serves the request. */

@@ -39,7 +39,7 @@ type Owner = "key" | "tenant";
 
 /** Time for which processor time is saved up, at most. */
 const savedSeconds = 2;
-/** Keys and tenants remembered at once. They are those of the configuration: more come only by reloading it. */
+/** Keys remembered at once, and as many tenants. They are those of the configuration: more come only by reloading it. */
 const maxPurses = 100_000;
 
 /**
@@ -53,13 +53,13 @@ const maxPurses = 100_000;
  */
 export class FairShare {
   readonly #options: FairShareOptions;
-  readonly #purses = new RecentMap<Purse>();
-  readonly #time: LoopTime<Principal>;
+  readonly #keys = new RecentMap<Purse>();
+  readonly #tenants = new RecentMap<Purse>();
+  readonly #time: LoopTime<Payer>;
 
   constructor(options: FairShareOptions) {
     this.#options = options;
-    const { elapsedMs, runningShare } = options;
-    this.#time = new LoopTime((principal, ms) => this.spend(principal, ms * runningShare()), elapsedMs);
+    this.#time = new LoopTime(this.spend.bind(this), options.elapsedMs, options.runningShare);
   }
 
   /**
@@ -77,8 +77,8 @@ export class FairShare {
   admitCall(principal: Principal): void {
     const now = this.#options.elapsedMs();
     const [key, tenant] = this.#pursesOf(principal, now);
-    this.#checkCalls("key", key.calls, now);
-    this.#checkCalls("tenant", tenant.calls, now);
+    if (key.calls.left(now) < 1) throw this.#callsRefusal("key", key.calls, now);
+    if (tenant.calls.left(now) < 1) throw this.#callsRefusal("tenant", tenant.calls, now);
     this.#checkCpu(key, tenant, now);
     key.calls.take(1, now);
     tenant.calls.take(1, now);
@@ -96,9 +96,8 @@ export class FairShare {
     for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(ms, now);
   }
 
-  #checkCalls(owner: Owner, calls: Allowance, now: number): void {
-    const waitMs = calls.waitMs(1, now);
-    if (waitMs > 0) throw this.#refusal(owner, "calls", calls.perMinute, waitMs);
+  #callsRefusal(owner: Owner, calls: Allowance, now: number): GatewayError {
+    return this.#refusal(owner, "calls", calls.perMinute, calls.waitMs(1, now));
   }
 
   #checkCpu(key: Purse, tenant: Purse, now: number): void {
@@ -122,21 +121,25 @@ export class FairShare {
   #pursesOf({ id, tenant }: Payer, now: number): readonly [key: Purse, tenant: Purse] {
     const { keyCallsPerMinute, tenantCallsPerMinute, keyCpuPercent, tenantCpuPercent } = this.#options;
     return [
-      this.#purse(`key ${id}`, keyCallsPerMinute, keyCpuPercent, now),
-      this.#purse(`tenant ${tenant}`, tenantCallsPerMinute, tenantCpuPercent, now),
+      this.#keys.get(id) ?? addPurse(this.#keys, id, keyCallsPerMinute, keyCpuPercent, now),
+      this.#tenants.get(tenant) ?? addPurse(this.#tenants, tenant, tenantCallsPerMinute, tenantCpuPercent, now),
     ];
   }
+}
 
-  #purse(name: string, callsPerMinute: number, cpuPercent: number, now: number): Purse {
-    const known = this.#purses.get(name);
-    if (known !== undefined) return known;
-    const msPerSecond = cpuPercent * 10;
-    const purse: Purse = {
-      calls: new Allowance(callsPerMinute, now),
-      cpu: new Allowance(msPerSecond * 60, now, msPerSecond * savedSeconds),
-    };
-    this.#purses.set(name, purse);
-    this.#purses.forgetOldest(maxPurses);
-    return purse;
-  }
+function addPurse(
+  purses: RecentMap<Purse>,
+  owner: string,
+  callsPerMinute: number,
+  cpuPercent: number,
+  now: number,
+): Purse {
+  const msPerSecond = cpuPercent * 10;
+  const purse: Purse = {
+    calls: new Allowance(callsPerMinute, now),
+    cpu: new Allowance(msPerSecond * 60, now, msPerSecond * savedSeconds),
+  };
+  purses.set(owner, purse);
+  purses.forgetOldest(maxPurses);
+  return purse;
 }

@@ -10,20 +10,25 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 export class LoopTime<Holder> {
   readonly #onUsed: (holder: Holder, ms: number) => void;
   readonly #elapsedMs: () => number;
+  readonly #runningShare: () => number;
   #holder: Holder | null = null;
   #since = 0;
   #hasEnd = false;
 
-  /** `elapsedMs`: monotonic, with fractions of a millisecond. */
-  constructor(onUsed: (holder: Holder, ms: number) => void, elapsedMs: () => number) {
+  /**
+   * `elapsedMs`: monotonic, with fractions of a millisecond. `runningShare`: the share of that time in which the thread has
+   * a processor, 0 to 1; only that is charged.
+   */
+  constructor(onUsed: (holder: Holder, ms: number) => void, elapsedMs: () => number, runningShare: () => number) {
     this.#onUsed = onUsed;
     this.#elapsedMs = elapsedMs;
+    this.#runningShare = runningShare;
   }
 
   /** Charges what runs from now on to `holder`. */
   resume(holder: Holder): void {
     const now = this.#elapsedMs();
-    this.#charge(now);
+    if (this.#holder !== null) this.#onUsed(this.#holder, (now - this.#since) * this.#runningShare());
     this.#holder = holder;
     this.#since = now;
     if (this.#hasEnd) return;
@@ -34,13 +39,10 @@ export class LoopTime<Holder> {
 
   readonly #end = (): void => {
     this.#hasEnd = false;
-    this.#charge(this.#elapsedMs());
+    const ms = this.#elapsedMs() - this.#since;
+    if (this.#holder !== null) this.#onUsed(this.#holder, ms * this.#runningShare());
     this.#holder = null;
   };
-
-  #charge(now: number): void {
-    if (this.#holder !== null) this.#onUsed(this.#holder, now - this.#since);
-  }
 }
 
 const sampleMs = 250;

@@ -126,26 +126,21 @@ export async function readJsonBytes(request: IncomingMessage, maxBytes: number):
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const stop = (): void => {
-      request.off("data", take).off("end", finish).off("error", fail).off("close", fail);
-    };
     const take = (chunk: Buffer): void => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size <= maxBytes) return;
-      stop();
-      request.pause();
-      reject(tooLarge(maxBytes));
+      if (size > maxBytes) finish();
     };
-    const finish = (): void => {
-      stop();
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+    const finish = (cause?: Error): void => {
+      request.off("data", take).off("end", finish).off("error", finish).off("close", finish);
+      if (size > maxBytes) {
+        request.pause();
+        reject(tooLarge(maxBytes));
+      } else if (request.readableEnded)
+        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+      else reject(brokenOff(cause));
     };
-    const fail = (cause?: Error): void => {
-      stop();
-      reject(brokenOff(cause));
-    };
-    request.on("data", take).on("end", finish).on("error", fail).on("close", fail);
+    request.on("data", take).on("end", finish).on("error", finish).on("close", finish);
   });
 }
 

@@ -3,41 +3,6 @@ import { type TicketEvent, ticketEvents } from "../action/capability-ticket.ts";
 import type { BucketHistogram } from "./bucket-histogram.ts";
 import type { MetricRegistry } from "./metric-registry.ts";
 
-const appendSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
-const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-
-/** Metrics of evidence writes. */
-export class EvidenceMetrics {
-  /** A monotonic clock in milliseconds. */
-  readonly elapsedMs: () => number = performance.now.bind(performance);
-  readonly #append: BucketHistogram;
-  readonly #batch: BucketHistogram;
-  readonly #failures: Counter;
-
-  constructor(registry: MetricRegistry) {
-    this.#append = registry.histogram(
-      "gateway_evidence_append_duration_seconds",
-      "Time from a record's sequence number being assigned to the record being durable",
-      appendSeconds,
-    );
-    this.#batch = registry.histogram("gateway_evidence_batch_records", "Records per synced write", batchRecords);
-    this.#failures = registry.counter(
-      "gateway_evidence_write_failures_total",
-      "Failed evidence writes; their records are not acknowledged",
-    );
-  }
-
-  /** Records a durable write; `waitedMs` holds the waiting time of each of its records. */
-  committed(waitedMs: readonly number[]): void {
-    this.#batch.observe(waitedMs.length);
-    for (const each of waitedMs) this.#append.observe(each / 1000);
-  }
-
-  writeFailed(): void {
-    this.#failures.inc();
-  }
-}
-
 const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
 
 /** Metrics of plugins. */

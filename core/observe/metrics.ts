@@ -5,7 +5,7 @@ import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
 import type { BucketHistogram } from "./bucket-histogram.ts";
-import { EvidenceMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
+import { PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
 import { MetricRegistry } from "./metric-registry.ts";
 import {
   type Exemplar,
@@ -305,4 +305,39 @@ class LatencyHistogram {
 
 function keyOf(labels: RegistryValue["labels"]): string {
   return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const appendSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/** Metrics of evidence writes. */
+export class EvidenceMetrics {
+  /** A monotonic clock in milliseconds. */
+  readonly elapsedMs: () => number = performance.now.bind(performance);
+  readonly #append: BucketHistogram;
+  readonly #batch: BucketHistogram;
+  readonly #failures: Counter;
+
+  constructor(registry: MetricRegistry) {
+    this.#append = registry.histogram(
+      "gateway_evidence_append_duration_seconds",
+      "Time from a record's sequence number being assigned to the record being durable",
+      appendSeconds,
+    );
+    this.#batch = registry.histogram("gateway_evidence_batch_records", "Records per synced write", batchRecords);
+    this.#failures = registry.counter(
+      "gateway_evidence_write_failures_total",
+      "Failed evidence writes; their records are not acknowledged",
+    );
+  }
+
+  /** Records a durable write; `waitedMs` holds the waiting time of each of its records. */
+  committed(waitedMs: readonly number[]): void {
+    this.#batch.observe(waitedMs.length);
+    for (const each of waitedMs) this.#append.observe(each / 1000);
+  }
+
+  writeFailed(): void {
+    this.#failures.inc();
+  }
 }

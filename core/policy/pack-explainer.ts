@@ -14,7 +14,7 @@ import {
 } from "../action/explanation.ts";
 import { showText } from "../action/visible-text.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
-import { type PackVariables, Variables } from "./cel/scope.ts";
+import { type PackVariables, variablesOf } from "./cel/scope.ts";
 import { ExpressionTracer, untraced } from "./cel/tracer.ts";
 import { matches, mismatches } from "./match.ts";
 import type { Rule } from "./rule.ts";
@@ -42,8 +42,8 @@ export class PackExplainer implements RuleExplainer {
   explain(action: ActionEnvelope, visible: ActionEnvelope | null): PolicyExplanation {
     const { engine, rules, variables } = this.#options;
     engine.refill();
-    const real = new Variables(action, variables);
-    const seen = visible === action ? real : visible === null ? null : new Variables(visible, variables);
+    const real = variablesOf(action, variables);
+    const seen = visible === action ? real : visible === null ? null : variablesOf(visible, variables);
     const tracer = new ExpressionTracer(engine, { real, visible: seen });
     const traced = orderByMatch(rules, action).map((rule) => this.#counted(traceRule(rule, action, tracer)));
     const decided = traced.filter(hasFinding).slice(0, maxExplained);

@@ -6,7 +6,7 @@ import { deepFreeze } from "../action/json.ts";
 import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
-import { type PackVariables, Variables } from "./cel/scope.ts";
+import { type PackVariables, type Variables, variablesOf } from "./cel/scope.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
 import { PackExplainer, type PackExplainerOptions } from "./pack-explainer.ts";
 import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
@@ -59,7 +59,7 @@ export class PackPolicy implements Policy {
   evaluate(action: ActionEnvelope): Verdict {
     const candidates = this.#index.candidates(action);
     if (candidates.length === 0) return abstained;
-    const variables = new Variables(action, this.#variables);
+    const variables = variablesOf(action, this.#variables);
     const findings: Finding[] = [];
     const errors: string[] = [];
     let decision: Decision | "abstain" = "abstain";

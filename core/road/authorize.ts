@@ -1,7 +1,6 @@
 import type { ApprovalReservation, ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
-import type { TicketUse } from "../action/capability-ticket.ts";
-import type { BatchOperation, DecisionCommitHook } from "../action/commit-hook.ts";
+import type { DecisionCommitHook } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Participation, PendingDecision } from "../action/participant.ts";
@@ -9,14 +8,14 @@ import type { Participation, PendingDecision } from "../action/participant.ts";
 /** Makes decisions durable before anything is dispatched. */
 export interface DecisionLog {
   /**
-   * Resolves once the decision is on disk, together with the approval step and the writes of `hook`. Rejects with
-   * EVIDENCE_UNAVAILABLE, and with what the check of `hook` throws; then nothing may be dispatched.
+   * Resolves once the decision is on disk, together with the approval step and the writes of `hooks`. Rejects with
+   * EVIDENCE_UNAVAILABLE, and with what a check of `hooks` throws; then nothing may be dispatched.
    */
   recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step: ApprovalStep | undefined,
-    hook: DecisionCommitHook,
+    hooks: readonly DecisionCommitHook[],
   ): Promise<DurableDecision>;
 }
 
@@ -46,19 +45,7 @@ export async function authorize(
   }
   const { review } = pending;
   const step = review !== null && "step" in review ? review.step : undefined;
-  const hook: DecisionCommitHook = {
-    check: (isDispatched) => {
-      let use: TicketUse | undefined;
-      for (const each of participations) use = each.check?.(action, isDispatched) ?? use;
-      return use;
-    },
-    operations: (isDispatched) => {
-      const operations: BatchOperation[] = [];
-      for (const each of participations) operations.push(...(each.operations?.(isDispatched) ?? []));
-      return operations;
-    },
-  };
-  const durable = await log.recordDecision(action, evaluation, step, hook);
+  const durable = await log.recordDecision(action, evaluation, step, participations);
   // COMMIT POINT: the decision is on disk, and with it an approval is pending or used up. A crash from here on leaves a
   // decision without outcome, which recovery finds.
   pending.isCommitted = true;

@@ -28,10 +28,10 @@ const hexText = /^(?:[0-9a-f]{2})+$/;
 export function encodeValue(text: string): Buffer {
   if (text.length < minCompact || text.length > maxCompact) return Buffer.from(text);
   if (text.startsWith("{") || text.startsWith("[")) return encodeMembers(text) ?? Buffer.from(text);
-  if (hexText.test(text)) return tagged(hexForm, Buffer.from(text, "hex"));
+  if (hexText.test(text)) return Buffer.concat([Buffer.of(hexForm), Buffer.from(text, "hex")]);
   if (!base64Text.test(text)) return Buffer.from(text);
   const bytes = Buffer.from(text, "base64");
-  return bytes.toString("base64") === text ? tagged(base64Form, bytes) : Buffer.from(text);
+  return bytes.toString("base64") === text ? Buffer.concat([Buffer.of(base64Form), bytes]) : Buffer.from(text);
 }
 
 /**
@@ -50,10 +50,6 @@ export function decodeValue(bytes: Uint8Array): string {
     default:
       return buffer.toString("utf8");
   }
-}
-
-function tagged(form: number, bytes: Buffer): Buffer {
-  return Buffer.concat([Buffer.of(form), bytes]);
 }
 
 /** The codes of a piece inside quotes, beside those of the words. */
@@ -78,6 +74,13 @@ const principalPrefix = "principal-v1-";
 const digestPrefix = "sha256:";
 
 const hashText = /^[0-9a-f]{64}$/;
+/** The texts that hold a hash, by their length. */
+const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: string }> = new Map([
+  [64, { code: hashCode, prefix: "" }],
+  [digestPrefix.length + 64, { code: digestCode, prefix: digestPrefix }],
+  [sessionPrefix.length + 64, { code: sessionCode, prefix: sessionPrefix }],
+  [principalPrefix.length + 64, { code: principalCode, prefix: principalPrefix }],
+]);
 const idText = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** 16 bytes in base64url: the last character has four bits that are zero. */
@@ -191,46 +194,27 @@ function usualAfter(code: number): string {
 
 function putStructure(piece: string, at: number): number {
   const code = structureCodes.get(piece);
-  if (code !== undefined) return putCode(code, at);
-  if (!numberText.test(piece)) return putText(otherCode, piece, at);
-  scratch[at] = piece.endsWith(",") ? commaNumberCode : braceNumberCode;
-  return putNumber(Number(piece.slice(1, -1)), at + 1);
+  if (code === undefined && !numberText.test(piece)) return putText(otherCode, piece, at);
+  scratch[at] = code ?? (piece.endsWith(",") ? commaNumberCode : braceNumberCode);
+  return code === undefined ? putNumber(Number(piece.slice(1, -1)), at + 1) : at + 1;
 }
 
 function putQuoted(piece: string, at: number): number {
-  const code = quotedCodes.get(piece);
-  if (code !== undefined) return putCode(code, at);
-  switch (piece.length) {
-    case 64:
-      return putHash(hashCode, "", piece, at);
-    case digestPrefix.length + 64:
-      return putHash(digestCode, digestPrefix, piece, at);
-    case sessionPrefix.length + 64:
-      return putHash(sessionCode, sessionPrefix, piece, at);
-    case principalPrefix.length + 64:
-      return putHash(principalCode, principalPrefix, piece, at);
-    case 36:
-      return idText.test(piece)
-        ? putBytes(idCode, piece.replaceAll("-", ""), "hex", at)
-        : putText(literalCode, piece, at);
-    case 24:
-      return putTime(piece, at);
-    case 22:
-      return saltText.test(piece) ? putBytes(saltCode, piece, "base64url", at) : putText(literalCode, piece, at);
-    default:
-      return putText(literalCode, piece, at);
+  const word = quotedCodes.get(piece);
+  if (word !== undefined) {
+    scratch[at] = word;
+    return at + 1;
   }
-}
-
-function putCode(code: number, at: number): number {
-  scratch[at] = code;
-  return at + 1;
-}
-
-function putHash(code: number, prefix: string, piece: string, at: number): number {
-  const hash = piece.slice(prefix.length);
-  if (!piece.startsWith(prefix) || !hashText.test(hash)) return putText(literalCode, piece, at);
-  return putBytes(code, hash, "hex", at);
+  const { length } = piece;
+  if (length === 36 && idText.test(piece)) return putBytes(idCode, piece.replaceAll("-", ""), "hex", at);
+  if (length === 22 && saltText.test(piece)) return putBytes(saltCode, piece, "base64url", at);
+  if (length === 24 && timeText.test(piece)) return putTime(piece, at);
+  const hashed = hashForms.get(length);
+  if (hashed !== undefined && piece.startsWith(hashed.prefix)) {
+    const hash = piece.slice(hashed.prefix.length);
+    if (hashText.test(hash)) return putBytes(hashed.code, hash, "hex", at);
+  }
+  return putText(literalCode, piece, at);
 }
 
 function putBytes(code: number, text: string, encoding: "hex" | "base64url", at: number): number {
@@ -239,7 +223,7 @@ function putBytes(code: number, text: string, encoding: "hex" | "base64url", at:
 }
 
 function putTime(piece: string, at: number): number {
-  const ms = timeText.test(piece) ? Date.parse(piece) : Number.NaN;
+  const ms = Date.parse(piece);
   // A second of 60 is a time that is written otherwise.
   if (!(ms >= 0) || new Date(ms).toISOString() !== piece) return putText(literalCode, piece, at);
   scratch[at] = timeCode;

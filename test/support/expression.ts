@@ -1,7 +1,7 @@
 import type { Phase } from "../../core/action/envelope.ts";
 import type { Json } from "../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
-import { ruleScope, type Scope, Variables } from "../../core/policy/cel/scope.ts";
+import { ruleScope, type Scope, variablesOf } from "../../core/policy/cel/scope.ts";
 import { recordShape, shapes } from "../../core/policy/cel/syntax.ts";
 import { makeAction } from "./action.ts";
 
@@ -24,7 +24,7 @@ export function evaluate(text: string, args: Json = {}): unknown {
   engine.refill();
   const action = makeAction({ arguments: args });
   try {
-    return compiled.expression.evaluate(new Variables(action, samplePack));
+    return compiled.expression.evaluate(variablesOf(action, samplePack));
   } catch (error) {
     if (error instanceof ExpressionError) return error.message;
     throw error;

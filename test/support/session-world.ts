@@ -91,10 +91,7 @@ export class SessionWorld {
     const visit = this.watch.begin(action);
     try {
       visit.applyVerdict(pendingOf(action, evaluation, evaluation.decision === "review" ? newReview : null));
-      await this.ledger.actions.recordDecision(action, evaluation, undefined, {
-        check: () => this.killSwitch.check(action),
-        operations: (dispatched) => visit.operations(dispatched),
-      });
+      await this.ledger.actions.recordDecision(action, evaluation, undefined, [this.killSwitch, visit]);
       return visit;
     } finally {
       visit.finish();

@@ -113,14 +113,14 @@ export class TicketDeskWorld {
     const isLifted = action.ticket?.standing === "valid";
     const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
     const commitHook: DecisionCommitHook = {
-      check: guard ?? ((dispatched) => visit.check?.(action, dispatched)),
+      check: guard ?? ((_, dispatched) => visit.check?.(action, dispatched)),
       operations: (dispatched) => visit.operations?.(dispatched) ?? [],
     };
     try {
       await visit.applyVerdict?.(pendingOf(action, evaluation));
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
-      await this.evidence.ledger.actions.recordDecision(action, evaluation, undefined, commitHook);
+      await this.evidence.ledger.actions.recordDecision(action, evaluation, undefined, [commitHook]);
       return isLifted;
     } finally {
       visit.finish?.(true);

@@ -1,5 +1,6 @@
 import { type ApprovalStep, isConsuming } from "../../action/approval.ts";
 import type { DurableDecision } from "../../action/authorized-action.ts";
+import type { TicketUse } from "../../action/capability-ticket.ts";
 import type { BatchOperation, CommitHook, DecisionCommitHook } from "../../action/commit-hook.ts";
 import type { ActionEnvelope, Outcome } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
@@ -44,21 +45,23 @@ export class ActionRecorder {
   }
 
   /**
-   * Records a decision; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
-   * consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
+   * Records a decision with the writes of `hooks`; call before anything is dispatched. The effect is `dispatched` for `allow`
+   * and where `step` consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
    */
   async recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step?: ApprovalStep,
-    commitHook?: DecisionCommitHook,
+    hooks: readonly DecisionCommitHook[] = [],
   ): Promise<DurableDecision> {
     const { chains, writer, hider, random, storeLabels } = this.#parts;
     if (evaluation.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
     const pendingKey = openKey(action.tenant, action.id);
-    const use = evaluation.decision === "block" ? undefined : commitHook?.check(dispatched);
+    const checks = evaluation.decision === "block" ? [] : hooks;
+    let use: TicketUse | undefined;
+    for (const hook of checks) use = hook.check?.(action, dispatched) ?? use;
     if (dispatched) this.#checkRoom(pendingKey);
     writer.commit.admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
@@ -72,7 +75,7 @@ export class ActionRecorder {
     const operations: BatchOperation[] = [];
     if (dispatched) operations.push({ type: "put", key: pendingKey, value: String(seq) });
     if (step !== undefined) operations.push(...approvalOperations(chain, seq, step, random));
-    if (commitHook !== undefined) operations.push(...commitHook.operations(dispatched));
+    for (const hook of hooks) operations.push(...(hook.operations?.(dispatched) ?? []));
     const durable = writer.appendAction(chain, placed, operations, { arguments: hidden.fields });
     if (dispatched) this.#pending.set(pendingKey, commitments);
     try {

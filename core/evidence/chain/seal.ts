@@ -170,20 +170,17 @@ export function decisionContent(
   const { ticket } = action;
   const dispatched = evaluation.decision === "allow" || approval?.state === "consumed";
   return {
+    ...attemptContent(action, commitments, undefined),
     kind: "decision",
-    action: recordAction(action, commitments, undefined),
     approval: approval && {
       fingerprint: approval.fingerprint,
       id: approval.id,
       reviewer: approval.reviewer,
       state: approval.state,
     },
-    client: recordClient(action),
     effect: dispatched ? "dispatched" : "not_dispatched",
     evaluation: recordEvaluation(evaluation),
-    principal: recordPrincipal(action),
     reason: undefined,
-    session: action.session,
     ticket: ticket && { id: ticket.id ?? undefined, of: use?.of, standing: ticket.standing, use: use?.use },
   };
 }
@@ -197,15 +194,12 @@ export function outcomeContent(
   outputDigest: string | undefined,
 ): ActionContent {
   return {
+    ...attemptContent(action, commitments, outputDigest),
     kind: "outcome",
-    action: recordAction(action, commitments, outputDigest),
     approval: undefined,
-    client: recordClient(action),
     effect: outcome.status,
     evaluation,
-    principal: recordPrincipal(action),
     reason: outcome.status === "unknown" ? outcome.reason.slice(0, maxReason).toWellFormed() : undefined,
-    session: action.session,
     ticket: undefined,
   };
 }
@@ -227,32 +221,31 @@ export function unknownOutcomeContent(decision: ActionRecord, reason: string): A
   };
 }
 
-function recordAction(
+/** The content that every record of an action has: what was attempted, and by whom. */
+function attemptContent(
   action: ActionEnvelope,
   commitments: ActionCommitments,
   outputDigest: string | undefined,
-): RecordedAction {
+): Pick<ActionContent, "action" | "client" | "principal" | "session"> {
+  const { client, principal, session } = action;
   return {
-    arguments_digest: commitments.argumentsDigest,
-    capability: action.capability,
-    fingerprint: commitments.fingerprint,
-    id: action.id,
-    output_digest: outputDigest,
-    phase: action.phase,
-    protocol: action.protocol,
-    target: action.target,
-    task: action.task,
-    tool: action.tool,
-    tool_definition: action.tool_definition?.digest,
+    action: {
+      arguments_digest: commitments.argumentsDigest,
+      capability: action.capability,
+      fingerprint: commitments.fingerprint,
+      id: action.id,
+      output_digest: outputDigest,
+      phase: action.phase,
+      protocol: action.protocol,
+      target: action.target,
+      task: action.task,
+      tool: action.tool,
+      tool_definition: action.tool_definition?.digest,
+    },
+    client: { address: client.address, name: client.name, version: client.version },
+    principal: { id: principal.id, key_id: principal.keyId, role: principal.role },
+    session,
   };
-}
-
-function recordClient({ client }: ActionEnvelope): ClientIdentity {
-  return { address: client.address, name: client.name, version: client.version };
-}
-
-function recordPrincipal({ principal }: ActionEnvelope): RecordedPrincipal {
-  return { id: principal.id, key_id: principal.keyId, role: principal.role };
 }
 
 /** The evaluation as records hold it. Throws TypeError for a number that is not an integer. */

@@ -88,7 +88,8 @@ export class FieldHider {
   }
 
   #isRedacted(tool: string, name: string): boolean {
-    return this.#redacted.some((glob) => glob.test(`${tool}:${name}`));
+    for (const glob of this.#redacted) if (glob.test(`${tool}:${name}`)) return true;
+    return false;
   }
 }
 
@@ -158,14 +159,15 @@ function entryBytes(disclosure: Disclosure): Buffer {
   const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
   for (const member of privateMembers) {
     const fields = disclosure[member];
-    if (fields !== undefined) kept[member] = fields.map(withoutCommitment);
+    if (fields === undefined) continue;
+    const own: KeptField[] = [];
+    for (const field of fields) {
+      own.push(isSalted(field) ? { name: field.name, salt: field.salt, value: field.value } : field);
+    }
+    kept[member] = own;
   }
   const text = JSON.stringify(kept);
   return encodePieces(text) ?? Buffer.from(text);
-}
-
-function withoutCommitment(field: PrivateField): KeptField {
-  return isSalted(field) ? { name: field.name, salt: field.salt, value: field.value } : field;
 }
 
 /** Reads the bytes of an entry, of which earlier versions wrote every commitment. */

@@ -104,22 +104,24 @@ export class ExpressionBuilder {
 
   /** Compiles `size(x) < 9` without making an int of the size; undefined for anything else. */
   #sizeOrder({ function: name, args }: Call, loops: LoopVariables): CompiledNode | undefined {
-    const test = orderTests.get(name);
     const [left, right] = args as [Expr, Expr];
-    const limit = test === undefined ? undefined : literalOf(right);
-    if (test === undefined || typeof limit !== "bigint" || left.exprKind.case !== "callExpr") return undefined;
+    const limit = orderTests.has(name) ? literalOf(right) : undefined;
+    if (typeof limit !== "bigint" || left.exprKind.case !== "callExpr") return undefined;
     const { function: counted, target, args: of } = left.exprKind.value;
     const node = target ?? of[0];
     if (counted !== "size" || node === undefined) return undefined;
     const operand = this.compile(node, loops);
-    const max = Number(limit);
+    const { min, max } = sizesOf(name, Number(limit));
     const { meter } = this;
     return (variables) => {
       const value = operand(variables);
-      if (typeof value === "string") return test(sizeOfText(value, meter) - max);
-      if (value instanceof CelFailure) return value;
-      if (isList(value) || isMap(value)) return test(countItems(value) - max);
-      return noOverload(counted, [value], target !== undefined);
+      let size: number;
+      if (typeof value === "string") size = sizeOfText(value, meter);
+      else if (value instanceof CelFailure) return value;
+      else if (isList(value)) size = value.length;
+      else if (isMap(value)) size = countItems(value);
+      else return noOverload(counted, [value], target !== undefined);
+      return size >= min && size <= max;
     };
   }
 
@@ -166,6 +168,13 @@ function toKey(value: CelResult): MapKey | CelFailure {
 function compileLiteral({ constantKind: { case: type, value } }: Constant): CompiledNode {
   const literal = type === "nullValue" ? null : (value as CelValue);
   return () => literal;
+}
+
+/** The sizes that an ordering operator accepts beside a limit. */
+function sizesOf(operator: string, limit: number): { readonly min: number; readonly max: number } {
+  if (operator === "_<_") return { min: 0, max: limit - 1 };
+  if (operator === "_<=_") return { min: 0, max: limit };
+  return { min: operator === "_>_" ? limit + 1 : limit, max: Number.POSITIVE_INFINITY };
 }
 
 /** The value of a literal; undefined for other nodes. */

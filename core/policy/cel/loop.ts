@@ -2,7 +2,7 @@ import { type CompiledNode, choiceFailure, type LoopVariables, noOverload, opera
 import type { Meter } from "./meter.ts";
 import type { Variables } from "./scope.ts";
 import { type Comprehension, countNodes, type Expr } from "./syntax.ts";
-import { CelFailure, type CelResult, type CelValue, countItems, isList, isMap, keysOf } from "./value.ts";
+import { CelFailure, type CelResult, type CelValue, isList, isMap, keysOf } from "./value.ts";
 
 /** Compiles the nodes of a loop. */
 interface NodeCompiler {
@@ -63,8 +63,9 @@ function itemsOf({ range, meter }: LoopParts, variables: Variables): readonly Ce
   const value = range(variables);
   if (value instanceof CelFailure) return value;
   if (!isList(value) && !isMap(value)) return noOverload("@range", [value], false);
-  meter.charge(countItems(value));
-  return isList(value) ? value : keysOf(value);
+  const items = isList(value) ? value : keysOf(value);
+  meter.charge(items.length);
+  return items;
 }
 
 /** `exists` (`decisive` is true) or `all`: stops at the decisive item, which absorbs what failed before it. */

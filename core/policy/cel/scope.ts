@@ -109,40 +109,23 @@ export interface PackVariables {
  * gives the same verdict. A part that the action lacks is an empty map: `has(tool_definition.digest)` is false, not an
  * error.
  */
-export class Variables {
+export interface Variables {
   readonly action: ActionEnvelope;
   readonly pack: PackVariables;
   /** The variables of the loops around an expression that is evaluated apart from them. */
   readonly locals: ReadonlyMap<string, CelValue>;
   readonly leaves: LeafCache;
-  readonly #computed = new Map<string, CelResult>();
+  /** The variables made of the action so far, by name. */
+  readonly computed: Map<string, CelResult>;
+}
 
-  constructor(
-    action: ActionEnvelope,
-    pack: PackVariables,
-    locals: ReadonlyMap<string, CelValue> = new Map(),
-    leaves: LeafCache = new Map(),
-  ) {
-    this.action = action;
-    this.pack = pack;
-    this.locals = locals;
-    this.leaves = leaves;
-  }
+export function variablesOf(action: ActionEnvelope, pack: PackVariables): Variables {
+  return { action, pack, locals: new Map(), leaves: new Map(), computed: new Map() };
+}
 
-  /** The variables with one more, which may shadow another. */
-  with(name: string, value: CelValue): Variables {
-    return new Variables(this.action, this.pack, new Map(this.locals).set(name, value), this.leaves);
-  }
-
-  /** Returns what `compute` makes of the action, computed when a rule first reads it. */
-  once(name: string, compute: (action: ActionEnvelope) => CelResult): CelResult {
-    let value = this.#computed.get(name);
-    if (value === undefined) {
-      value = compute(this.action);
-      this.#computed.set(name, value);
-    }
-    return value;
-  }
+/** The variables with one more, which may shadow another. */
+export function withLocal(variables: Variables, name: string, value: CelValue): Variables {
+  return { ...variables, locals: new Map(variables.locals).set(name, value) };
 }
 
 /** The result of a variable that the action does not have. */
@@ -158,8 +141,16 @@ function memberReader(member: keyof ActionEnvelope, absent: CelResult = unresolv
   };
 }
 
+/** Reads what `compute` makes of the action, computed when a rule first reads it. */
 function computedReader(name: string, compute: (action: ActionEnvelope) => CelResult): VariableReader {
-  return (variables) => variables.once(name, compute);
+  return ({ action, computed }) => {
+    let value = computed.get(name);
+    if (value === undefined) {
+      value = compute(action);
+      computed.set(name, value);
+    }
+    return value;
+  };
 }
 
 const none: JsonObject = {};

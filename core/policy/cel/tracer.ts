@@ -1,7 +1,7 @@
 import type { ExplainedExpression, ExpressionOutcome } from "../../action/explanation.ts";
 import { showText } from "../../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./engine.ts";
-import type { Variables } from "./scope.ts";
+import { type Variables, withLocal } from "./scope.ts";
 import {
   type Comprehension,
   type Expr,
@@ -127,7 +127,7 @@ class Trace {
   #iteration(loop: Loop, variables: TracedVariables, depth: number): ExplainedExpression | undefined {
     const items = this.#itemsOf(loop, variables.real);
     if (items.length === 0 || this.#left <= 0) return undefined;
-    const found = items.findIndex((item) => this.#isDecisive(loop, variables.real.with(loop.variable, item)));
+    const found = items.findIndex((item) => this.#isDecisive(loop, withLocal(variables.real, loop.variable, item)));
     const at = Math.max(found, 0);
     const inside = this.#bindIteration(loop, variables, items[at] as CelValue, at);
     this.#left--;
@@ -142,10 +142,13 @@ class Trace {
 
   /** Binds the loop's variable for both actions: a value hidden in one may differ or be missing in the other. */
   #bindIteration(loop: Loop, { real, visible }: TracedVariables, item: CelValue, at: number): TracedVariables {
-    const bound = real.with(loop.variable, item);
+    const bound = withLocal(real, loop.variable, item);
     if (visible === real) return { real: bound, visible: bound };
     const seen = visible === null ? undefined : this.#itemsOf(loop, visible)[at];
-    return { real: bound, visible: visible === null || seen === undefined ? null : visible.with(loop.variable, seen) };
+    return {
+      real: bound,
+      visible: visible === null || seen === undefined ? null : withLocal(visible, loop.variable, seen),
+    };
   }
 
   #itemsOf({ range }: Loop, variables: Variables): readonly CelValue[] {

@@ -2,7 +2,7 @@ import { isCelList, isCelMap, type CelValue as OracleValue } from "@bufbuild/cel
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { CelEngine, type Expression, ExpressionError } from "../../../core/policy/cel/engine.ts";
 import { evaluationUnits } from "../../../core/policy/cel/meter.ts";
-import { type PackVariables, type Scope, Variables } from "../../../core/policy/cel/scope.ts";
+import { type PackVariables, type Scope, type Variables, variablesOf } from "../../../core/policy/cel/scope.ts";
 import { type CelValue, entriesOf, isInstant, isList, isMap } from "../../../core/policy/cel/value.ts";
 import { CelOracle } from "./engine.ts";
 
@@ -38,7 +38,7 @@ export class CelComparison {
     const planned = this.#oracle.prepare(text);
     return (action, pack, units = evaluationUnits) => {
       engine.refill(units);
-      const result = evaluate(compiled.expression, new Variables(action, pack));
+      const result = evaluate(compiled.expression, variablesOf(action, pack));
       const ours = comparable(result, units, engine.left);
       this.#oracle.refill(units);
       const found = planned(action, pack);

@@ -12,7 +12,11 @@ describe("LoopTime", () => {
     const onUsed = (holder: string, ms: number): void => {
       used[holder] = (used[holder] ?? 0) + ms;
     };
-    time = new LoopTime(onUsed, () => now);
+    time = new LoopTime(
+      onUsed,
+      () => now,
+      () => 1,
+    );
   });
 
   async function promises(count: number): Promise<void> {

@@ -120,10 +120,9 @@ for (const { target, covered, near, says } of rows) {
       const decided = actions.map(async (action, index) => {
         for (let turn = 0; turn < index % 10; turn++) await new Promise(setImmediate);
         if (index === 55) return world.killSwitch.kill("acme", orderOf(target));
-        await world.ledger.actions.recordDecision(action, makeEvaluation(action), undefined, {
-          check: () => check(action),
-          operations: () => [],
-        });
+        await world.ledger.actions.recordDecision(action, makeEvaluation(action), undefined, [
+          { check: () => check(action) },
+        ]);
       });
       const settled = await Promise.allSettled(decided);
       const refused = settled.flatMap((each) =>

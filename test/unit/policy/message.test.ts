@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Json } from "../../../core/action/json.ts";
 import { hasUnprintable, showText } from "../../../core/action/visible-text.ts";
 import { CelEngine } from "../../../core/policy/cel/engine.ts";
-import { Variables } from "../../../core/policy/cel/scope.ts";
+import { variablesOf } from "../../../core/policy/cel/scope.ts";
 import { compileMessage } from "../../../core/policy/rule.ts";
 import { makeAction } from "../../support/action.ts";
 import { scopeOf } from "../../support/expression.ts";
@@ -12,7 +12,7 @@ function render(text: string, args: Json = {}): string {
   const message = compileMessage(text, engine, scopeOf(["input"]));
   if (!("render" in message)) throw new TypeError(message[0]?.message);
   engine.refill();
-  return message.render(new Variables(makeAction({ arguments: args }), { settings: {}, data: {} }));
+  return message.render(variablesOf(makeAction({ arguments: args }), { settings: {}, data: {} }));
 }
 
 describe("Message.render(variables)", () => {

@@ -3,7 +3,7 @@ import type { Phase } from "../../../../core/action/envelope.ts";
 import type { JsonObject } from "../../../../core/action/json.ts";
 import { functionArity, methodArity } from "../../../../core/policy/cel/check.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
-import { Variables } from "../../../../core/policy/cel/scope.ts";
+import { variablesOf } from "../../../../core/policy/cel/scope.ts";
 import { shapes } from "../../../../core/policy/cel/syntax.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
@@ -132,7 +132,7 @@ describe("Expression.evaluate(variables)", () => {
       const compiled = engine.compile(`${name} == 1`, new Map([[name, shapes.json]]));
       if ("faults" in compiled) throw new Error("expected an expression");
       engine.refill();
-      const variables = new Variables(makeAction(), { settings: {}, data: {} });
+      const variables = variablesOf(makeAction(), { settings: {}, data: {} });
       expect(() => compiled.expression.evaluate(variables), name).to.throw(ExpressionError, "unresolved attribute");
     }
   });

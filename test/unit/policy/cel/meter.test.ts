@@ -4,7 +4,7 @@ import { ExpressionBuilder } from "../../../../core/policy/cel/compiler.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
 import { Meter } from "../../../../core/policy/cel/meter.ts";
 import { PatternCache } from "../../../../core/policy/cel/pattern.ts";
-import { Variables } from "../../../../core/policy/cel/scope.ts";
+import { variablesOf } from "../../../../core/policy/cel/scope.ts";
 import { parseExpression } from "../../../../core/policy/cel/syntax.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
@@ -100,7 +100,7 @@ describe("the work an expression may do", () => {
       if (!("root" in parsed)) throw new Error("expected an expression");
       meter.left = 1_000;
       const evaluate = new ExpressionBuilder(meter, new PatternCache()).compile(parsed.root, new Map());
-      return evaluate(new Variables(makeAction({ arguments: { l: many.slice(0, 300) } }), pack));
+      return evaluate(variablesOf(makeAction({ arguments: { l: many.slice(0, 300) } }), pack));
     };
     expect(() => run(new Meter())).to.throw(RangeError, "spent more than 500000 work units");
     expect(run(forgetful)).to.equal(true);
@@ -112,7 +112,7 @@ describe("the work an expression may do", () => {
     if ("faults" in compiled) throw new Error("expected an expression");
     const ask = (l: readonly number[]): unknown => {
       engine.refill();
-      return compiled.expression.evaluate(new Variables(makeAction({ arguments: { l } }), pack));
+      return compiled.expression.evaluate(variablesOf(makeAction({ arguments: { l } }), pack));
     };
     expect(() => ask(many)).to.throw(ExpressionError, spent);
     expect(ask([1])).to.equal(false);
