@@ -4,9 +4,30 @@ export interface KeyRange {
   readonly lt: string;
 }
 
-/** A tenant's part of the key space. Percent-encoding is injective and leaves no `/`, so no two tenants share a key. */
+const maxTenant = 256;
+
+/** Throws TypeError for a name that is empty, too long or not well-formed. */
+export function checkTenant(tenant: string): void {
+  if (tenant.length > 0 && tenant.length <= maxTenant && tenant.isWellFormed()) return;
+  throw new TypeError(`store: expected a tenant of 1 to ${maxTenant} well-formed characters`);
+}
+
+/** Prefixes of tenants seen lately; emptied when full, so that no stream of names can grow it. */
+const prefixes = new Map<string, string>();
+const maxPrefixes = 1_000;
+
+/**
+ * A tenant's part of the key space. Percent-encoding is injective and leaves no `/`, so no two tenants share a key. Throws as
+ * `checkTenant` does.
+ */
 export function tenantPrefix(tenant: string): string {
-  return `${encodeURIComponent(tenant)}/`;
+  const known = prefixes.get(tenant);
+  if (known !== undefined) return known;
+  checkTenant(tenant);
+  const prefix = `${encodeURIComponent(tenant)}/`;
+  if (prefixes.size >= maxPrefixes) prefixes.clear();
+  prefixes.set(tenant, prefix);
+  return prefix;
 }
 
 /** Every key that starts with `prefix`, which ends in `/`. */

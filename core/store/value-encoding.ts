@@ -126,7 +126,7 @@ function putPieces(pieces: readonly string[], from: number, startsQuoted: boolea
     const codeAt = at;
     at = putQuoted(piece, at);
     const code = scratch[codeAt] as number;
-    isQuoted = pieces[index + 1] === usualAfter(code);
+    isQuoted = pieces[index + 1] === (code < stringWords.length ? ":" : ",");
     if (!isQuoted) continue;
     scratch[codeAt] = code | usualNext;
     index++;
@@ -186,10 +186,6 @@ function putMember(member: string, from: number, startsQuoted: boolean, hasNext:
   const pieces = (hasNext ? `${member},` : member).split('"');
   if (hasNext && (pieces.length % 2 === 0) !== startsQuoted) return undefined;
   return putPieces(pieces, from, startsQuoted);
-}
-
-function usualAfter(code: number): string {
-  return code < stringWords.length ? ":" : ",";
 }
 
 function putStructure(piece: string, at: number): number {
@@ -324,7 +320,7 @@ function decodePieces(bytes: Buffer): string | undefined {
     if (piece === undefined) return undefined;
     pieces.push(piece);
     if (code >= usualNext) {
-      pieces.push(usualAfter(code % usualNext));
+      pieces.push(code % usualNext < stringWords.length ? ":" : ",");
       isQuoted = false;
     }
     if (reader.isAtEnd !== false) return reader.isAtEnd ? pieces.join('"') : undefined;

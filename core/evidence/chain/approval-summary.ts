@@ -2,7 +2,6 @@ import { type ApprovalState, isFinal, type RecordedApprovalState } from "../../a
 import { isJsonObject, parseKept } from "../../action/json.ts";
 import type { WrappingKey } from "../key/wrapping-key.ts";
 import type { EvidenceRecord } from "../record/record.ts";
-import { isAction } from "../record/record-text.ts";
 import type { Sealed } from "./seal.ts";
 
 /** The approvals that are not over, as of one record of a chain: a start reads the records from there on. */
@@ -76,9 +75,9 @@ const stateOf: Readonly<Record<string, ApprovalState>> = { approved: "approved",
 
 /** Updates the states of approvals by the next record. Returns the approval that the record is about, where it is about one. */
 export function applyApproval(states: Map<string, RecordedApprovalState>, record: EvidenceRecord): string | undefined {
-  if (isAction(record)) {
-    const { approval, kind } = record;
-    if (approval === undefined || kind !== "decision") return undefined;
+  if (record.kind === "decision") {
+    const { approval } = record;
+    if (approval === undefined) return undefined;
     if (approval.state === "consumed" || !states.has(approval.id)) {
       states.set(approval.id, { state: approval.state as ApprovalState, fingerprint: approval.fingerprint });
     }

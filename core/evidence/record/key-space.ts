@@ -8,14 +8,7 @@ export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, 
 export const durably: WriteOptions = { sync: true };
 type WriteOptions = AbstractPutOptions<string, string> & AbstractBatchOptions<string, string> & { readonly sync: true };
 
-const maxTenant = 256;
 const seqDigits = 16;
-
-/** Throws TypeError for a name that is empty, too long or not well-formed. */
-export function checkTenant(tenant: string): void {
-  if (tenant.length > 0 && tenant.length <= maxTenant && tenant.isWellFormed()) return;
-  throw new TypeError(`evidence: expected a tenant of 1 to ${maxTenant} well-formed characters`);
-}
 
 /** Keys outside any tenant have no `/`, and every tenant's key has one: they cannot meet. */
 export const epochKey = "epoch";
@@ -43,7 +36,7 @@ type RecordPart = (typeof recordParts)[number];
 
 /** The key of a record, or of a part of it that can be erased. */
 export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
-  return `${prefixOf(tenant)}${part}/${sequence(seq)}`;
+  return `${tenantPrefix(tenant)}${part}/${sequence(seq)}`;
 }
 
 /** Every record of a tenant's chain, in order. */
@@ -53,7 +46,7 @@ export function recordRange(tenant: string): KeyRange {
 
 /** A part of every record of a tenant, in order. */
 export function partRange(tenant: string, part: RecordPart): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}${part}/`);
+  return rangeOf(`${tenantPrefix(tenant)}${part}/`);
 }
 
 export function dataKeyRange(tenant: string): KeyRange {
@@ -70,88 +63,88 @@ export function privateRanges(tenant: string, first: number, last: number): read
 
 /** The approvals that are not over, as of one record. */
 export function approvalSummaryKey(tenant: string): string {
-  return `${prefixOf(tenant)}approval-summary`;
+  return `${tenantPrefix(tenant)}approval-summary`;
 }
 
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
 export function openKey(tenant: string, actionId: string): string {
-  return `${prefixOf(tenant)}open/${encodeURIComponent(actionId)}`;
+  return `${tenantPrefix(tenant)}open/${encodeURIComponent(actionId)}`;
 }
 
 export function openRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}open/`);
+  return rangeOf(`${tenantPrefix(tenant)}open/`);
 }
 
 /** The summary of a session; with an index, the record of that index in the session: its value is the sequence number. */
 export function sessionKey(tenant: string, session: string, index?: number): string {
   const id = encodeURIComponent(session);
-  if (index === undefined) return `${prefixOf(tenant)}session/${id}`;
-  return `${prefixOf(tenant)}session-record/${id}/${sequence(index)}`;
+  if (index === undefined) return `${tenantPrefix(tenant)}session/${id}`;
+  return `${tenantPrefix(tenant)}session-record/${id}/${sequence(index)}`;
 }
 
 /** A session by the sequence number of its first record; its value is the session's id. */
 export function sessionOrderKey(tenant: string, firstSeq: number): string {
-  return `${prefixOf(tenant)}session-order/${sequence(firstSeq)}`;
+  return `${tenantPrefix(tenant)}session-order/${sequence(firstSeq)}`;
 }
 
 export function sessionOrderRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}session-order/`);
+  return rangeOf(`${tenantPrefix(tenant)}session-order/`);
 }
 
 export function sessionRecordRange(tenant: string, session: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/`);
+  return rangeOf(`${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/`);
 }
 
 /** 256 neighbouring hashes of the tree, in hex: tile `index` of a level of tiles, the leaves' being 0. */
 export function tileKey(tenant: string, level: number, index: number): string {
-  return `${prefixOf(tenant)}tile/${level}/${sequence(index)}`;
+  return `${tenantPrefix(tenant)}tile/${level}/${sequence(index)}`;
 }
 
 /** The signed note of the chain's latest checkpoint. */
 export function checkpointKey(tenant: string): string {
-  return `${prefixOf(tenant)}checkpoint`;
+  return `${tenantPrefix(tenant)}checkpoint`;
 }
 
 /** The signed note of an earlier checkpoint that stays: over a genesis or a rotation, or known to a witness. */
 export function checkpointAtKey(tenant: string, size: number): string {
-  return `${prefixOf(tenant)}checkpoint-at/${sequence(size)}`;
+  return `${tenantPrefix(tenant)}checkpoint-at/${sequence(size)}`;
 }
 
 export function checkpointAtRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}checkpoint-at/`);
+  return rangeOf(`${tenantPrefix(tenant)}checkpoint-at/`);
 }
 
 /** Present for each record that introduces a signing key, the genesis and rotations; its value is the key's id. */
 export function keyRecordKey(tenant: string, seq: number): string {
-  return `${prefixOf(tenant)}signing-key/${sequence(seq)}`;
+  return `${tenantPrefix(tenant)}signing-key/${sequence(seq)}`;
 }
 
 export function keyRecordRange(tenant: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}signing-key/`);
+  return rangeOf(`${tenantPrefix(tenant)}signing-key/`);
 }
 
 /** The remains of the pruned records: the first kept record, and the hashes that no full tile holds. */
 export function prunedKey(tenant: string): string {
-  return `${prefixOf(tenant)}pruned`;
+  return `${tenantPrefix(tenant)}pruned`;
 }
 
 /** The salt that hides a tenant's chain in the published tenant index. */
 export function tenantIndexSaltKey(tenant: string): string {
-  return `${prefixOf(tenant)}meta-salt`;
+  return `${tenantPrefix(tenant)}meta-salt`;
 }
 
 /** An event by its kind; its value is the session, the principal or the scope it is about, or nothing. */
 export function eventKey(tenant: string, kind: string, seq: number): string {
-  return `${prefixOf(tenant)}event/${kind}/${sequence(seq)}`;
+  return `${tenantPrefix(tenant)}event/${kind}/${sequence(seq)}`;
 }
 
 export function eventRange(tenant: string, kind: string): KeyRange {
-  return rangeOf(`${prefixOf(tenant)}event/${kind}/`);
+  return rangeOf(`${tenantPrefix(tenant)}event/${kind}/`);
 }
 
 /** Every key of a tenant. */
 export function tenantRange(tenant: string): KeyRange {
-  return rangeOf(prefixOf(tenant));
+  return rangeOf(tenantPrefix(tenant));
 }
 
 /** The sequence number that a key ends with. */
@@ -170,23 +163,6 @@ export async function listTenants(store: EvidenceStore): Promise<string[]> {
     if (slash !== -1) tenants.push(decodeURIComponent(key.slice(0, slash)));
     after = slash === -1 ? key : `${key.slice(0, slash)}0`; // "0" follows "/"
   }
-}
-
-/** The prefix of a tenant whose name was checked. */
-function prefixOf(tenant: string): string {
-  return prefixes.get(tenant) ?? encodeTenant(tenant);
-}
-
-/** Encoded names of tenants seen lately; emptied when full, so that no stream of names can grow it. */
-const prefixes = new Map<string, string>();
-const maxPrefixes = 1_000;
-
-function encodeTenant(tenant: string): string {
-  checkTenant(tenant);
-  const prefix = tenantPrefix(tenant);
-  if (prefixes.size >= maxPrefixes) prefixes.clear();
-  prefixes.set(tenant, prefix);
-  return prefix;
 }
 
 function sequence(number: number): string {

@@ -304,7 +304,7 @@ describe("Ledger", () => {
       it(`refuses the tenant ${JSON.stringify(tenant).slice(0, 12)} as a fault of ours`, async () => {
         const error = await rejection(world.ledger.recordEvent(tenant, "admin", {}));
         expect(error).to.be.instanceOf(TypeError);
-        expect(error.message).to.equal("evidence: expected a tenant of 1 to 256 well-formed characters");
+        expect(error.message).to.equal("store: expected a tenant of 1 to 256 well-formed characters");
         expect(world.ledger.status()).to.deep.equal([]);
       });
     }
