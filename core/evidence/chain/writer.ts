@@ -77,7 +77,7 @@ export class Writer {
     operations.push(...this.#sessions.advance(place, sealed));
     if (disclosure !== undefined) {
       const at = { tenant: chain.tenant, chain: chain.id, seq: sealed.record.seq };
-      operations.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
+      operations.push(sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
     }
     return this.commit.submit(chain, sealed, operations);
   }

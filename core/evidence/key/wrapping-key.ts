@@ -8,8 +8,8 @@ const secretBytes = 32;
 const formatName = "evidence-wrapping-key-v1";
 
 /**
- * The secrets of a chain: the key that wraps the data key of each private entry, and the secret that keeps
- * fingerprints from being guessed. Erasing a data key erases its entry; losing this key loses every entry.
+ * The secrets of a chain: the key that the data key of each private entry is derived from, or that earlier versions wrapped
+ * it with, and the secret that keeps fingerprints from being guessed. Losing this key loses every entry.
  */
 export class WrappingKey {
   readonly #wrapping: Uint8Array;
@@ -42,12 +42,17 @@ export class WrappingKey {
     return `${line}\n${sha256Hex(line)}\n`;
   }
 
-  /** Encrypts a data key for the store; `place` binds it to its record. */
+  /** Derives the data key of a place: HMAC-SHA-256 over its purpose and record. It is stored nowhere. */
+  dataKey(place: string): Uint8Array {
+    return createHmac("sha256", this.#wrapping).update(place).digest();
+  }
+
+  /** Encrypts a secret for the store; `place` binds it to its record. */
   wrap(dataKey: Uint8Array, place: string, random: Random): string {
     return sealBytes(this.#wrapping, place, dataKey, random);
   }
 
-  /** The data key; undefined where it was wrapped by another key, for another place, or is damaged. */
+  /** The secret; undefined where it was wrapped by another key, for another place, or is damaged. */
   unwrap(wrapped: string, place: string): Buffer | undefined {
     return openBytes(this.#wrapping, place, wrapped);
   }

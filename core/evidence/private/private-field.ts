@@ -5,8 +5,8 @@ import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
 import { decodeValue, encodePieces } from "../../store/value-encoding.ts";
-import { cipherKeyBytes, openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
-import { dataKeyRange, type EvidenceStore, recordKey, seqIn } from "../record/key-space.ts";
+import { openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
+import { type EvidenceStore, partRange, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
 
@@ -45,7 +45,9 @@ export interface HiddenValue {
 const maxFields = 256;
 const saltBytes = 16;
 const entryPurpose = "evidence-disclosure-v1";
+/** A data key that is stored beside its entry, wrapped, as earlier versions did; and one that is derived. */
 const dataKeyPurpose = "evidence-data-key-v1";
+const derivedKeyPurpose = "evidence-data-key-v2";
 
 /** Splits private values into fields and commits to each under a salt of its own. */
 export class FieldHider {
@@ -129,26 +131,18 @@ export interface DisclosurePlace {
 }
 
 /**
- * Seals the private fields of a record under a new data key, which the chain's key wraps. Once both entries are
- * overwritten, nothing of the former ones can be read. Both belong into one batch.
+ * Seals the private fields of a record under a data key of its own. Once the entry is overwritten, nothing of the former one
+ * can be read: the key alone opens nothing.
  */
 export function sealDisclosure(
   key: WrappingKey,
   place: DisclosurePlace,
   disclosure: Disclosure,
   random: Random,
-): BatchOperation[] {
-  const { tenant, seq } = place;
-  const dataKey = random(cipherKeyBytes);
-  const entry = sealBytes(dataKey, sealedPlace(entryPurpose, place), entryBytes(disclosure), random);
-  return [
-    { type: "put", key: recordKey(tenant, seq, "disclosure"), value: entry },
-    {
-      type: "put",
-      key: recordKey(tenant, seq, "data-key"),
-      value: key.wrap(dataKey, sealedPlace(dataKeyPurpose, place), random),
-    },
-  ];
+): BatchOperation {
+  const dataKey = key.dataKey(sealedPlace(derivedKeyPurpose, place));
+  const value = sealBytes(dataKey, sealedPlace(entryPurpose, place), entryBytes(disclosure), random);
+  return { type: "put", key: recordKey(place.tenant, place.seq, "disclosure"), value };
 }
 
 /** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
@@ -223,13 +217,23 @@ export async function readDisclosure(
   const entry = await reader.get(recordKey(place.tenant, place.seq, "disclosure"));
   const wrapped = await reader.get(recordKey(place.tenant, place.seq, "data-key"));
   if (entry === undefined && wrapped === undefined) return undefined;
-  const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, sealedPlace(dataKeyPurpose, place));
-  const plain =
-    entry === undefined || dataKey === undefined
-      ? undefined
-      : openBytes(dataKey, sealedPlace(entryPurpose, place), entry);
+  const plain = entry === undefined ? undefined : openEntry(key, place, entry, wrapped);
   if (plain !== undefined) return parseEntry(plain);
   throw damaged(place);
+}
+
+/** Opens an entry; `wrapped` is its data key where earlier versions stored one. Undefined where its keys do not open it. */
+function openEntry(
+  key: WrappingKey,
+  place: Pick<DisclosurePlace, "chain" | "seq">,
+  entry: string,
+  wrapped: string | undefined,
+): Buffer | undefined {
+  const dataKey =
+    wrapped === undefined
+      ? key.dataKey(sealedPlace(derivedKeyPurpose, place))
+      : key.unwrap(wrapped, sealedPlace(dataKeyPurpose, place));
+  return dataKey && openBytes(dataKey, sealedPlace(entryPurpose, place), entry);
 }
 
 function damaged({ tenant, seq }: DisclosurePlace): GatewayError {
@@ -239,17 +243,23 @@ function damaged({ tenant, seq }: DisclosurePlace): GatewayError {
   );
 }
 
-/** Checks that a wrapping key is the one of the chain's private entries, by the newest of them. */
+/** Entries of which the newest may be damaged, and still say whether a key is theirs. */
+const triedEntries = 8;
+
+/** Checks that a wrapping key is the one of the chain's private entries: that it opens one of the newest of them. */
 export async function opensNewest(
   store: EvidenceStore,
   key: WrappingKey,
   tenant: string,
   chain: string,
 ): Promise<boolean> {
-  const [newest] = await store.iterator({ ...dataKeyRange(tenant), reverse: true, limit: 1 }).all();
-  if (newest === undefined) return true;
-  const [storeKey, wrapped] = newest;
-  return key.unwrap(wrapped, sealedPlace(dataKeyPurpose, { chain, seq: seqIn(storeKey) })) !== undefined;
+  const newest = await store.iterator({ ...partRange(tenant, "disclosure"), reverse: true, limit: triedEntries }).all();
+  for (const [storeKey, entry] of newest) {
+    const seq = seqIn(storeKey);
+    const wrapped = await store.get(recordKey(tenant, seq, "data-key"));
+    if (openEntry(key, { chain, seq }, entry, wrapped) !== undefined) return true;
+  }
+  return newest.length === 0;
 }
 
 /** The place that bytes are sealed for: their purpose, and the record they belong to. */

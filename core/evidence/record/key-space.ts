@@ -27,8 +27,8 @@ export function publishedHeadsRange(): KeyRange {
 }
 
 /**
- * The parts of a record that are stored apart: its text; its private fields, encrypted; the key that they are encrypted
- * with, itself encrypted with the chain's wrapping key; and the action that this decision held for review, sealed, for as
+ * The parts of a record that are stored apart: its text; its private fields, encrypted; the key that earlier versions
+ * encrypted them with, itself encrypted with the chain's wrapping key; and the action that this decision held for review, sealed, for as
  * long as it may be reviewed or used.
  */
 export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
@@ -47,10 +47,6 @@ export function recordRange(tenant: string): KeyRange {
 /** A part of every record of a tenant, in order. */
 export function partRange(tenant: string, part: RecordPart): KeyRange {
   return rangeOf(`${tenantPrefix(tenant)}${part}/`);
-}
-
-export function dataKeyRange(tenant: string): KeyRange {
-  return partRange(tenant, "data-key");
 }
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */

@@ -27,15 +27,15 @@ describe("gateway evidence erase", () => {
   }
 
   it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {
-    const keys = await Promise.all([1, 2].map((seq) => world.store.get(recordKey("acme", seq, "data-key"))));
+    const entries = await Promise.all([1, 2].map((seq) => world.store.get(recordKey("acme", seq, "disclosure"))));
     await world.close();
-    for (const key of keys) expect(await filesWith(world.dir, key ?? "")).to.have.length(1);
+    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.have.length(1);
     expect(await erase("--session", anna.session.id, "--field", "arguments.*", "--field", "output.*")).to.deep.equal({
       code: 0,
       stdout: "acme: erased 3 fields in 2 records\n",
       stderr: "",
     });
-    for (const key of keys) expect(await filesWith(world.dir, key ?? "")).to.deep.equal([]);
+    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.deep.equal([]);
     await world.open();
     const record = (await world.recordsOf()).at(-1) as EventRecord;
     expect(record.detail).to.deep.equal({
@@ -67,16 +67,16 @@ describe("gateway evidence erase", () => {
   });
 
   it("removes what a killed verification left, for its links keep the old bytes", async () => {
-    const key = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
+    const entry = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     await world.close();
     const left = join(world.dir, ".snapshot-killed");
     await mkdir(left);
     for (const name of await readdir(join(world.dir, "state"))) {
       await link(join(world.dir, "state", name), join(left, name));
     }
-    expect(await filesWith(world.dir, key)).to.have.length(2);
+    expect(await filesWith(world.dir, entry)).to.have.length(2);
     expect((await erase("--seq", "1", "--field", "*")).code).to.equal(0);
-    expect(await filesWith(world.dir, key)).to.deep.equal([]);
+    expect(await filesWith(world.dir, entry)).to.deep.equal([]);
   });
 
   it("refuses while a gateway runs on the folder, and erases nothing", async () => {

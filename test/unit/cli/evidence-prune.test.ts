@@ -35,16 +35,16 @@ describe("gateway evidence prune", () => {
   }
 
   it("deletes what is older, leaves no byte of its private fields, and the rest verifies", async () => {
-    const key = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
+    const entry = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     await nextDay();
     await world.close();
-    expect(await filesWith(world.dir, key)).to.have.length(1);
+    expect(await filesWith(world.dir, entry)).to.have.length(1);
     expect(await prune("--reason", "90 days")).to.deep.equal({
       code: 0,
       stdout: "acme: pruned 2 records, the chain begins at record 3\n",
       stderr: `gateway: backups still hold what was pruned; check the rest: gateway evidence verify --data ${world.dir} --tenant acme\n`,
     });
-    expect(await filesWith(world.dir, key)).to.deep.equal([]);
+    expect(await filesWith(world.dir, entry)).to.deep.equal([]);
     expect(await run("verify", "--data", world.dir)).to.deep.equal({
       code: 10,
       stdout: "acme: self-attested, 6 records, pruned before 3\n",

@@ -43,6 +43,14 @@ describe("sealBytes(key, place, plain, random)", () => {
 describe("WrappingKey", () => {
   const key = WrappingKey.generate(randomBytes);
 
+  it("derives a data key for each place, the same when it is read back from its file", () => {
+    const here = key.dataKey("here");
+    expect(here).to.have.length(32);
+    expect(WrappingKey.parse(key.toText(chain), chain)?.dataKey("here")).to.deep.equal(here);
+    expect(key.dataKey("there")).to.not.deep.equal(here);
+    expect(WrappingKey.generate(randomBytes).dataKey("here")).to.not.deep.equal(here);
+  });
+
   it("unwraps what it wrapped, read back from its file", () => {
     const dataKey = randomBytes(32);
     const wrapped = key.wrap(dataKey, "here", randomBytes);

@@ -1,13 +1,16 @@
-import { rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
+import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
 import { fieldsDigest, type PrivateField } from "../../../../core/evidence/private/private-field.ts";
 import { privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
 import { compactRange } from "../../../../core/store/open.ts";
 import { filesWith } from "../../../support/disk-search.ts";
+import { layFormerEntry } from "../../../support/former-entry.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 const annasCall = { patient: "Anna Schmidt", dose: 5 };
@@ -62,10 +65,19 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     ]);
   });
 
-  it("takes entry and key off the disk", async () => {
-    const old = await Promise.all(
-      (["disclosure", "data-key"] as const).map((part) => world.store.get(recordKey("acme", 1, part))),
-    );
+  it("takes the entry off the disk", async () => {
+    await expectGone(["disclosure"]);
+  });
+
+  it("takes an entry that an earlier version wrote, and its key, off the disk", async () => {
+    await layFormerEntry(world, (await world.recordsOf())[1] as ActionRecord);
+    expect(await valuesOf(1)).to.have.members(Object.values(annasCall));
+    await expectGone(["disclosure", "data-key"]);
+    expect(await world.store.get(recordKey("acme", 1, "data-key"))).to.equal(undefined);
+  });
+
+  async function expectGone(parts: readonly ("disclosure" | "data-key")[]): Promise<void> {
+    const old = await Promise.all(parts.map((part) => world.store.get(recordKey("acme", 1, part))));
     for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.have.length(1);
     await erase();
     for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.deep.equal([]);
@@ -74,7 +86,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.deep.equal([]);
     expect(await valuesOf(1)).to.deep.equal([5]);
     expect(await world.ledger.verify("acme")).to.include({ ok: true });
-  });
+  }
 
   it("reaches every record of a session, and no other", async () => {
     const erased = await erase({ of: { session: anna.session.id }, fields: ["arguments.*", "output.*"] });
@@ -85,7 +97,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
   });
 
   it("finishes what an earlier attempt began: erases nothing twice, and clears the disk again", async () => {
-    const old = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
+    const old = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     let ranges = 0;
     const broken: Compact = (range) =>
       ++ranges > privateRanges("acme", 1, 1).length ? Promise.reject(new Error("disk")) : compact(range);
@@ -177,11 +189,12 @@ describe("Ledger.disclosure(record)", () => {
   });
 
   for (const [what, damage] of [
-    ["is gone", (at: number) => [recordKey("acme", at, "disclosure"), recordKey("acme", at, "data-key")]],
-    ["has lost its key", (at: number) => [recordKey("acme", at, "data-key")]],
-    ["has lost all but its key", (at: number) => [recordKey("acme", at, "disclosure")]],
+    ["is gone", (at: number) => [recordKey("acme", at, "disclosure")]],
+    ["of an earlier version has lost its key", (at: number) => [recordKey("acme", at, "data-key")]],
+    ["of an earlier version has lost all but its key", (at: number) => [recordKey("acme", at, "disclosure")]],
   ] as const) {
     it(`says that an entry ${what}: it was not erased`, async () => {
+      if (what !== "is gone") await layFormerEntry(world, decision);
       for (const key of damage(1)) await world.store.del(key);
       expect(await rejection(world.ledger.disclosure(decision))).to.include({
         code: "EVIDENCE_UNAVAILABLE",
@@ -210,15 +223,25 @@ describe("a start", () => {
   afterEach(() => world.remove());
 
   it("refuses a tenant whose wrapping key does not open its private entries; others go on", async () => {
-    const own = (await world.store.get(recordKey("other", 1, "data-key"))) ?? "";
-    await world.ledger.close();
-    await world.store.put(recordKey("acme", 2, "data-key"), own);
+    const [genesis] = await world.recordsOf();
+    const chain = String(genesis?.chain);
+    await world.close();
+    await writeFile(join(world.keysPath, `${chain}.wrap`), WrappingKey.generate(randomBytes).toText(chain));
     await world.open();
     expect(await rejection(world.act())).to.include({
       code: "EVIDENCE_UNAVAILABLE",
       detail: "chain of tenant `acme` has a wrapping key that does not open its private entries",
     });
     await world.act({ tenant: "other" });
+  });
+
+  it("does not refuse a tenant whose newest private entry is damaged, or of an earlier version", async () => {
+    const records = await world.recordsOf();
+    await layFormerEntry(world, records[1] as ActionRecord);
+    await world.store.put(recordKey("acme", 2, "disclosure"), "damaged");
+    await world.close();
+    await world.open();
+    await world.act();
   });
 
   it("refuses a tenant whose wrapping key is gone; others go on", async () => {
