@@ -110,6 +110,9 @@ export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope
   return deepFreeze({ ...action, phase: "output", output });
 }
 
+/** Lets others have the thread between two steps of a large action. */
+export type Pause = (action: Pick<ActionEnvelope, "tenant" | "principal">) => Promise<void>;
+
 /** Returns the action without the history of its session. */
 export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
   const { history: _, ...rest } = action;

@@ -21,6 +21,29 @@ export function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
+const maxUnits = 32_768;
+/** Units of a member or an item beside those of its text. */
+const nodeUnits = 16;
+
+/**
+ * Returns true for a value that takes milliseconds to serialise: with some two thousand members and items, or so much text.
+ * Looks at no more of it than that.
+ */
+export function isLarge(value: Json): boolean {
+  return unitsLeft(value, maxUnits) < 0;
+}
+
+function unitsLeft(value: Json | undefined, units: number): number {
+  if (typeof value === "string") return units - value.length;
+  if (typeof value !== "object" || value === null) return units;
+  let left = units;
+  for (const name in value) {
+    left = unitsLeft((value as JsonObject)[name], left - name.length - nodeUnits);
+    if (left < 0) return left;
+  }
+  return left;
+}
+
 /** Parses a text that a gateway stored; null where it is not JSON. */
 export function parseKept(text: string): Json {
   try {

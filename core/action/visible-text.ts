@@ -21,7 +21,10 @@ const shortEscapes: ReadonlyMap<number, number> = new Map([
 
 /** Properties of a code point, as bits. */
 const sign = { hidden: 1, quoted: 2, latin: 4, cyrillic: 8, greek: 16 } as const;
-let table: Uint8Array | undefined;
+/** Signs by code point, learned block by block: all at once would hold the thread for a quarter of a second. */
+const signs = new Uint8Array(0x110000);
+const blockBits = 8;
+const learned = new Uint8Array(signs.length >> blockBits);
 
 /**
  * Text from anybody, whole and on one line: each character that is not seen as itself is shown as `\u{…}`, and so is a
@@ -73,12 +76,11 @@ export function scriptNote(text: string): string | undefined {
 
 /** All signs that occur in a text. */
 function signsIn(text: string): number {
-  const signs = signTable();
   let seen = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.codePointAt(at) as number;
     if (code > 0xffff) at += 1;
-    seen |= signs[code] as number;
+    seen |= signsAt(code);
   }
   return seen;
 }
@@ -86,7 +88,6 @@ function signsIn(text: string): number {
 /** A callback a character is too slow for hostile megabytes; this costs the same whatever they hold. */
 function showHidden(text: string, quoted: boolean): string {
   if ((signsIn(text) & (sign.hidden | sign.quoted)) === 0) return text;
-  const signs = signTable();
   const writer = new UnitWriter();
   for (let at = 0; at < text.length; at += 1) {
     const code = text.codePointAt(at) as number;
@@ -94,7 +95,7 @@ function showHidden(text: string, quoted: boolean): string {
     const short = quoted && code <= backslash ? shortEscapes.get(code) : undefined;
     const misleads = !quoted && code === backslash && text.startsWith("u{", at + 1);
     if (short !== undefined) writer.writePair(backslash, short);
-    else if (misleads || (signs[code] as number) & sign.hidden) writer.writeEscape(code);
+    else if (misleads || signsAt(code) & sign.hidden) writer.writeEscape(code);
     else if (code > 0xffff) writer.writePair(text.charCodeAt(at - 1), text.charCodeAt(at));
     else writer.write(code);
   }
@@ -102,9 +103,16 @@ function showHidden(text: string, quoted: boolean): string {
 }
 
 /** One look-up a character is as fast for what is rare as for what is usual; a pattern is not. */
-function signTable(): Uint8Array {
-  table ??= Uint8Array.from({ length: 0x110000 }, (_, code) => signOf(String.fromCodePoint(code)));
-  return table;
+function signsAt(code: number): number {
+  const block = code >> blockBits;
+  if (learned[block] === 0) learnBlock(block);
+  return signs[code] as number;
+}
+
+function learnBlock(block: number): void {
+  const start = block << blockBits;
+  for (let code = start; code < start + (1 << blockBits); code++) signs[code] = signOf(String.fromCodePoint(code));
+  learned[block] = 1;
 }
 
 function signOf(character: string): number {

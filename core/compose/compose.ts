@@ -108,7 +108,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     elapsedMs,
     onRefused: (limit) => metrics.shareRefused(limit),
   });
-  const evidence = await openEvidence(config, log, metrics);
+  const evidence = await openEvidence(config, log, metrics, fairShare);
   const opening = openPolicies(config, { ...evidence, log, metrics, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
@@ -230,7 +230,12 @@ type EvidenceParts = Pick<
   "store" | "ledger" | "evidenceJobs" | "retentionSchedule" | "witnessPublisher" | "notifier" | "exporter" | "backups"
 >;
 
-async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
+async function openEvidence(
+  config: GatewayConfig,
+  log: Log,
+  metrics: Metrics,
+  fairShare: FairShare,
+): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
   const store = await openStore({ dir: dataDir, enabled: state.enabled });
   const ports = {
@@ -247,6 +252,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     fieldPolicy: evidence,
     recordRules: evidenceRules,
     observer: metrics.evidence,
+    pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),
     writerId: newId(),
     configDigest: configDigest(config),
   });

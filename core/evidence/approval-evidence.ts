@@ -1,10 +1,10 @@
 import type { RecordedApprovalStates } from "../action/approval.ts";
 import { sha256Hex } from "../action/canonical-json.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
-import type { ActionEnvelope } from "../action/envelope.ts";
+import type { ActionEnvelope, Pause } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { fingerprint } from "../action/fingerprint.ts";
-import type { JsonObject } from "../action/json.ts";
+import { isLarge, type JsonObject } from "../action/json.ts";
 import { type ApprovalSummary, applyApproval, parseApprovalSummary } from "./chain/approval-summary.ts";
 import type { ChainTable, EvidenceChain } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
@@ -38,6 +38,7 @@ interface ApprovalEvidenceParts {
   /** The last record of a tenant that is durable. */
   readonly markOf: (tenant: string) => Mark | undefined;
   readonly writable: () => boolean;
+  readonly pause: Pause;
   readonly record: (tenant: string, detail: JsonObject, operations: readonly BatchOperation[]) => Promise<void>;
 }
 
@@ -60,11 +61,15 @@ export class ApprovalEvidence {
   }
 
   async fingerprints(action: ActionEnvelope): Promise<CommittedFingerprints> {
-    const { wrapping } = await this.#parts.chains.open(action.tenant);
-    return {
-      exact: wrapping.commitFingerprint(fingerprint(action)),
-      task: wrapping.commitFingerprint(fingerprint(action, "task")),
-    };
+    const { chains, pause } = this.#parts;
+    const { wrapping } = await chains.open(action.tenant);
+    const hasTurns = isLarge(action.arguments);
+    if (hasTurns) await pause(action);
+    const exact = wrapping.commitFingerprint(fingerprint(action));
+    if (hasTurns) await pause(action);
+    const task = wrapping.commitFingerprint(fingerprint(action, "task"));
+    if (hasTurns) await pause(action);
+    return { exact, task };
   }
 
   /** The text of the action that the decision `seq` held; undefined where it is no longer kept. */

@@ -1,4 +1,6 @@
+import { setImmediate } from "node:timers/promises";
 import type { BatchOperation } from "../action/commit-hook.ts";
+import type { Pause } from "../action/envelope.ts";
 import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Pace } from "../store/pace.ts";
@@ -53,6 +55,7 @@ export class Ledger {
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
     const { store, holdsStore, clock, configDigest, observer, queueLimit: limit = defaultQueueLimit } = options;
     const random = poolRandom(options.random);
+    const pause = options.pause ?? (() => setImmediate());
     this.#options = options;
     this.#store = store;
     this.#highWater = highWater;
@@ -68,12 +71,14 @@ export class Ledger {
       hider: new FieldHider(options.fieldPolicy, random),
       random,
       storeLabels: options.fieldPolicy.storeLabels,
+      pause,
     });
     this.approvals = new ApprovalEvidence({
       store,
       chains: this.#chains,
       markOf: (tenant) => highWater.marks.get(tenant),
       writable: () => this.writable,
+      pause,
       record: (tenant, detail, operations) => this.recordEvent(tenant, "approval", detail, operations),
     });
     const upkeep = { store, chains: this.#chains, writer: this.#writer, random };
@@ -255,5 +260,7 @@ export interface LedgerOptions {
   /** Records that may wait for the disk, and actions that may wait for their outcome; default 10,000. */
   readonly queueLimit?: number;
   readonly observer?: CommitObserver;
+  /** Called between the steps of a large action; by default others have one turn of the event loop. */
+  readonly pause?: Pause;
   readonly onWarning?: (message: string, fields: object) => void;
 }

@@ -3,9 +3,10 @@ import type { Principal } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
 import { LoopTime } from "./loop-time.ts";
+import { TurnQueue } from "./turn-queue.ts";
 
 /** The limit that a refused request exceeded. */
-export type ShareLimit = "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu";
+export type ShareLimit = "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu" | "key_bytes";
 
 interface FairShareOptions {
   readonly keyCallsPerMinute: number;
@@ -29,16 +30,20 @@ interface Purse {
   readonly calls: Allowance;
   /** Milliseconds of the main thread and of the threads of plugins. */
   readonly cpu: Allowance;
+  /** Bytes of large bodies that wait for their turn. */
+  waitingBytes: number;
 }
 
 /** The principal whose key and tenant pay. */
-type Payer = Pick<Principal, "id" | "tenant">;
+export type Payer = Pick<Principal, "id" | "tenant">;
 
 /** One holder of a purse, as errors name it. */
 type Owner = "key" | "tenant";
 
 /** Time for which processor time is saved up, at most. */
 const savedSeconds = 2;
+/** Bytes of large bodies of one key that may wait for their turn. */
+const maxWaitingBytes = 33_554_432;
 /** Keys remembered at once, and as many tenants. They are those of the configuration: more come only by reloading it. */
 const maxPurses = 100_000;
 
@@ -56,6 +61,7 @@ export class FairShare {
   readonly #keys = new RecentMap<Purse>();
   readonly #tenants = new RecentMap<Purse>();
   readonly #time: LoopTime<Payer>;
+  readonly #turns = new TurnQueue();
 
   constructor(options: FairShareOptions) {
     this.#options = options;
@@ -86,8 +92,35 @@ export class FairShare {
   }
 
   /** Charges what follows to the principal: what an admitted request waited for has come. */
-  charge(principal: Principal): void {
+  charge(principal: Payer): void {
     this.#time.resume(principal);
+  }
+
+  /**
+   * Admits a large body or message that is complete, once it is its turn. Rejects with RATE_LIMITED, as `admit` does, and
+   * where too many bytes of the key wait already.
+   */
+  async admitLarge(principal: Principal, bytes: number): Promise<void> {
+    const [key] = this.#pursesOf(principal, this.#options.elapsedMs());
+    if (key.waitingBytes + bytes > maxWaitingBytes) throw this.#refuseBytes();
+    key.waitingBytes += bytes;
+    await this.#turn(principal, "new");
+    key.waitingBytes -= bytes;
+    this.admit(principal);
+  }
+
+  /** Lets everybody else have the thread between two parts of heavy work, then charges what follows to the principal. */
+  pause(principal: Payer): Promise<void> {
+    return this.#turn(principal, "begun");
+  }
+
+  #turn(principal: Payer, work: "new" | "begun"): Promise<void> {
+    return new Promise((resolve) => {
+      this.#turns.enter(principal.tenant, work, () => {
+        this.charge(principal);
+        resolve();
+      });
+    });
   }
 
   /** Charges processor time of another thread to the principal. */
@@ -118,6 +151,13 @@ export class FairShare {
     return new GatewayError("RATE_LIMITED", detail, { data: { reason, retry_after_s: seconds, limit } });
   }
 
+  #refuseBytes(): GatewayError {
+    this.#options.onRefused("key_bytes");
+    const detail = `expected at most ${maxWaitingBytes} bytes of this key to wait for their turn, got more; try again in 1 s`;
+    const data = { reason: "key_bytes", retry_after_s: 1, limit: maxWaitingBytes };
+    return new GatewayError("RATE_LIMITED", detail, { data });
+  }
+
   #pursesOf({ id, tenant }: Payer, now: number): readonly [key: Purse, tenant: Purse] {
     const { keyCallsPerMinute, tenantCallsPerMinute, keyCpuPercent, tenantCpuPercent } = this.#options;
     return [
@@ -138,6 +178,7 @@ function addPurse(
   const purse: Purse = {
     calls: new Allowance(callsPerMinute, now),
     cpu: new Allowance(msPerSecond * 60, now, msPerSecond * savedSeconds),
+    waitingBytes: 0,
   };
   purses.set(owner, purse);
   purses.forgetOldest(maxPurses);

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
+import type { Principal } from "../action/principal.ts";
+import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
 import type { BodyLimits } from "../operation/operation.ts";
+import type { FairShare } from "./fair-share.ts";
 
 const maxHeaders = 100;
 
@@ -105,6 +107,25 @@ const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 /** Reads a request body as one strict JSON value. Rejects as `readJsonBytes` does, and with what `parseStrictJson` throws. */
 export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
   return parseStrictJson(await readJsonBytes(request, limits.bytes), limits.json);
+}
+
+/** Bytes of a body or a message from which on it is parsed, and then judged, in turns of its own. */
+export const largeBody = 8_192;
+
+/**
+ * Parses a large body of the gateway port in a turn of its own, and resolves in another. Rejects with what `admitLarge`
+ * and `parseStrictJson` throw.
+ */
+export async function parseLarge(
+  bytes: Uint8Array,
+  bounds: JsonBounds,
+  share: FairShare,
+  principal: Principal,
+): Promise<Json> {
+  await share.admitLarge(principal, bytes.length);
+  const value = parseStrictJson(bytes, bounds);
+  await share.pause(principal);
+  return value;
 }
 
 /**

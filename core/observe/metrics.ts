@@ -217,7 +217,7 @@ export class Metrics implements Subscriber {
     this.#adminLimited.inc({ by });
   }
 
-  shareRefused(limit: "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu"): void {
+  shareRefused(limit: "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu" | "key_bytes"): void {
     this.#shareRefusals.inc({ limit });
   }
 
@@ -227,7 +227,9 @@ export class Metrics implements Subscriber {
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
     for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);
-    for (const limit of ["key_calls", "tenant_calls", "key_cpu", "tenant_cpu"]) this.#shareRefusals.inc({ limit }, 0);
+    for (const limit of ["key_calls", "tenant_calls", "key_cpu", "tenant_cpu", "key_bytes"]) {
+      this.#shareRefusals.inc({ limit }, 0);
+    }
   }
 
   /** Returns all metrics as data. */

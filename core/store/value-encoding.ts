@@ -105,7 +105,8 @@ const scratch = Buffer.alloc(maxCompact * 4 + 16);
  * not hold, or that takes too many bytes.
  */
 export function encodePieces(text: string): Buffer | undefined {
-  if (!text.isWellFormed()) return undefined;
+  // Far longer than any that fits: not even split, which takes long.
+  if (text.length > maxCompact * 4 || !text.isWellFormed()) return undefined;
   scratch[0] = pieceForm;
   const end = putPieces(text.split('"'), 1, false);
   return end === undefined ? undefined : Buffer.from(scratch.subarray(0, end));

@@ -2,13 +2,14 @@ import { type ApprovalStep, isConsuming } from "../../action/approval.ts";
 import type { DurableDecision } from "../../action/authorized-action.ts";
 import type { TicketUse } from "../../action/capability-ticket.ts";
 import type { BatchOperation, CommitHook, DecisionCommitHook } from "../../action/commit-hook.ts";
-import type { ActionEnvelope, Outcome } from "../../action/envelope.ts";
+import type { ActionEnvelope, Outcome, Pause } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
 import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
+import { isLarge } from "../../action/json.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-import type { FieldHider } from "../private/private-field.ts";
+import { disclosureBytes, type FieldHider, type HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
@@ -23,6 +24,13 @@ interface ActionRecorderParts {
   readonly storeLabels: boolean;
   /** Dispatched decisions whose outcome may be pending, over all tenants. */
   readonly limit: number;
+  readonly pause: Pause;
+}
+
+/** The commitments to the arguments of an action, and the bytes of their private fields. */
+interface PreparedArguments {
+  readonly commitments: ActionCommitments;
+  readonly disclosure: Uint8Array;
 }
 
 /** A dispatched decision in the store whose outcome no process will record. */
@@ -46,7 +54,8 @@ export class ActionRecorder {
 
   /**
    * Records a decision with the writes of `hooks`; call before anything is dispatched. The effect is `dispatched` for `allow`
-   * and where `step` consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
+   * and where `step` consumes an approval (an outcome is then pending), and `not_dispatched` otherwise. Large arguments are
+   * prepared in turns of their own; from the checks of the hooks on, everything happens in one.
    */
   async recordDecision(
     action: ActionEnvelope,
@@ -54,9 +63,13 @@ export class ActionRecorder {
     step?: ApprovalStep,
     hooks: readonly DecisionCommitHook[] = [],
   ): Promise<DurableDecision> {
-    const { chains, writer, hider, random, storeLabels } = this.#parts;
+    const { chains, writer, random, storeLabels, pause } = this.#parts;
     if (evaluation.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
+    const hasTurns = isLarge(action.arguments);
+    const { commitments, disclosure } = hasTurns
+      ? await this.#prepareInTurns(chain, action)
+      : this.#prepare(chain, action);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
     const pendingKey = openKey(action.tenant, action.id);
     const checks = evaluation.decision === "block" ? [] : hooks;
@@ -64,11 +77,6 @@ export class ActionRecorder {
     for (const hook of checks) use = hook.check?.(action, dispatched) ?? use;
     if (dispatched) this.#checkRoom(pendingKey);
     writer.commit.admit("bounded");
-    const hidden = hider.hide(action.tool, action.arguments);
-    const commitments = {
-      fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
-      argumentsDigest: hidden.digest,
-    };
     const recorded = storeLabels ? action : withoutLabel(action);
     const placed = writer.sealAction(chain, decisionContent(recorded, evaluation, commitments, step?.approval, use));
     const { seq } = placed.sealed.record;
@@ -76,7 +84,7 @@ export class ActionRecorder {
     if (dispatched) operations.push({ type: "put", key: pendingKey, value: String(seq) });
     if (step !== undefined) operations.push(...approvalOperations(chain, seq, step, random));
     for (const hook of hooks) operations.push(...(hook.operations?.(dispatched) ?? []));
-    const durable = writer.appendAction(chain, placed, operations, { arguments: hidden.fields });
+    const durable = writer.appendAction(chain, placed, operations, disclosure);
     if (dispatched) this.#pending.set(pendingKey, commitments);
     try {
       await durable;
@@ -84,6 +92,8 @@ export class ActionRecorder {
       if (dispatched) this.#pending.delete(pendingKey);
       throw error;
     }
+    // All who share a batch go on in the same turn.
+    if (hasTurns) await pause(action);
     return { actionId: action.id, evaluationId: evaluation.id, seq };
   }
 
@@ -97,25 +107,57 @@ export class ActionRecorder {
     judged?: Evaluation,
     commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void> {
-    const { chains, writer, hider, storeLabels } = this.#parts;
+    const { chains, writer, hider, storeLabels, pause } = this.#parts;
     if (judged !== undefined && judged.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const pendingKey = openKey(action.tenant, action.id);
+    const evaluation = judged && recordEvaluation(judged);
+    // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
+    const isKept = evaluation === undefined || evaluation.errors.length === 0;
+    const hasTurns = outcome.status !== "unknown" && isLarge(outcome.output);
+    let [hidden, disclosure]: [HiddenValue | undefined, Uint8Array | undefined] = [undefined, undefined];
+    try {
+      if (hasTurns) await pause(action);
+      if (outcome.status !== "unknown") hidden = hider.hide(action.tool, outcome.output, isKept);
+      if (hasTurns) await pause(action);
+      if (hidden !== undefined) disclosure = disclosureBytes({ output: hidden.fields });
+      if (hasTurns) await pause(action);
+    } catch (error) {
+      this.#pending.delete(pendingKey);
+      throw error;
+    }
     const commitments = this.#pending.get(pendingKey);
     if (commitments === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
     // Closed even if the outcome cannot be written now: the next repair or start then finds the decision abandoned.
     this.#pending.delete(pendingKey);
     writer.commit.admit("outcome");
-    const evaluation = judged && recordEvaluation(judged);
-    // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
-    const isKept = evaluation === undefined || evaluation.errors.length === 0;
-    const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output, isKept);
     const recorded = storeLabels ? action : withoutLabel(action);
     const content = outcomeContent(recorded, outcome, evaluation, commitments, hidden?.digest);
     const placed = writer.sealAction(chain, content);
     const operations: BatchOperation[] = [{ type: "del", key: pendingKey }];
     if (commitHook !== undefined) operations.push(...commitHook.operations());
-    await writer.appendAction(chain, placed, operations, hidden && { output: hidden.fields });
+    await writer.appendAction(chain, placed, operations, disclosure);
+  }
+
+  #prepare({ wrapping }: EvidenceChain, action: ActionEnvelope): PreparedArguments {
+    const hidden = this.#parts.hider.hide(action.tool, action.arguments);
+    return {
+      commitments: { fingerprint: wrapping.commitFingerprint(fingerprint(action)), argumentsDigest: hidden.digest },
+      disclosure: disclosureBytes({ arguments: hidden.fields }),
+    };
+  }
+
+  /** The same with a pause before, between and after the steps. */
+  async #prepareInTurns({ wrapping }: EvidenceChain, action: ActionEnvelope): Promise<PreparedArguments> {
+    const { hider, pause } = this.#parts;
+    await pause(action);
+    const committed = wrapping.commitFingerprint(fingerprint(action));
+    await pause(action);
+    const hidden = hider.hide(action.tool, action.arguments);
+    await pause(action);
+    const disclosure = disclosureBytes({ arguments: hidden.fields });
+    await pause(action);
+    return { commitments: { fingerprint: committed, argumentsDigest: hidden.digest }, disclosure };
   }
 
   /** Throws EVIDENCE_UNAVAILABLE when one more pending outcome would be too many, TypeError when the action is open already. */

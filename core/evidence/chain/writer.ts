@@ -5,7 +5,7 @@ import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
-import { type Disclosure, sealDisclosure } from "../private/private-field.ts";
+import { sealDisclosure } from "../private/private-field.ts";
 import {
   type EvidenceStore,
   eventKey,
@@ -67,12 +67,15 @@ export class Writer {
     return { sealed: sealActionRecord(content, chain, place.session, this.#stamp), place };
   }
 
-  /** Appends the step that was just sealed, with its private fields. `operations` commit with it; the writer adds its own. */
+  /**
+   * Appends the step that was just sealed, with the bytes of its private fields. `operations` commit with it; the writer adds
+   * its own.
+   */
   appendAction(
     chain: EvidenceChain,
     { sealed, place }: SealedAction,
     operations: BatchOperation[],
-    disclosure?: Disclosure,
+    disclosure?: Uint8Array,
   ): Promise<void> {
     operations.push(...this.#sessions.advance(place, sealed));
     if (disclosure !== undefined) {

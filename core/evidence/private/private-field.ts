@@ -137,19 +137,19 @@ export interface DisclosurePlace {
 export function sealDisclosure(
   key: WrappingKey,
   place: DisclosurePlace,
-  disclosure: Disclosure,
+  bytes: Uint8Array,
   random: Random,
 ): BatchOperation {
   const dataKey = key.dataKey(sealedPlace(derivedKeyPurpose, place));
-  const value = sealBytes(dataKey, sealedPlace(entryPurpose, place), entryBytes(disclosure), random);
+  const value = sealBytes(dataKey, sealedPlace(entryPurpose, place), bytes, random);
   return { type: "put", key: recordKey(place.tenant, place.seq, "disclosure"), value };
 }
 
 /** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
 type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
 
-/** The bytes of an entry before they are sealed. */
-function entryBytes(disclosure: Disclosure): Buffer {
+/** The bytes of the private fields of a record, as `sealDisclosure` seals them. */
+export function disclosureBytes(disclosure: Disclosure): Uint8Array {
   const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
   for (const member of privateMembers) {
     const fields = disclosure[member];

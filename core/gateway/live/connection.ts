@@ -10,6 +10,7 @@ import { can, type Permission } from "../../action/role.ts";
 import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import { retryAfter } from "../../http/refusal.ts";
+import { largeBody } from "../../http/request.ts";
 import { type LiveChannel, type LiveRound, liveChannels } from "../../observe/live-audience.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import { invalidParams } from "../../operation/fault.ts";
@@ -73,6 +74,8 @@ export class LiveConnection {
   #principal: Principal | null;
   #unsubscribe: () => void = () => undefined;
   #evaluations = 0;
+  /** Messages that wait for a turn. */
+  #paused = 0;
   #earlyMessages = 0;
   #missed = 0;
   #answered = true;
@@ -131,18 +134,34 @@ export class LiveConnection {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) this.close("binary");
     else if (this.#principal === null && ++this.#earlyMessages > maxEarlyMessages) this.close("unauthenticated");
-    else this.#read(data);
+    else void this.#read(data, this.#principal);
   }
 
-  #read(data: Buffer): void {
+  async #read(data: Buffer, caller: Principal | null): Promise<void> {
     let id: string | null = null;
+    const { fairShare } = this.#parts;
+    const isLarge = caller !== null && data.length >= largeBody;
     try {
-      if (this.#principal !== null) this.#parts.fairShare.admitCall(this.#principal);
+      if (caller !== null) fairShare.admitCall(caller);
+      if (isLarge) await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
       const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;
-      this.#answer(message).catch((cause: unknown) => this.#refuse(message.id, cause));
+      if (isLarge) await this.#readNothing(() => fairShare.pause(caller));
+      if (this.#socket.readyState !== this.#socket.OPEN) return;
+      await this.#answer(message);
     } catch (cause) {
       this.#refuse(id, cause);
+    }
+  }
+
+  /** Waits for the turn of a large message, and reads no other meanwhile: else what waits would have no bound. */
+  async #readNothing(turn: () => Promise<void>): Promise<void> {
+    this.#paused++;
+    this.#socket.pause();
+    try {
+      await turn();
+    } finally {
+      if (--this.#paused === 0) this.#socket.resume();
     }
   }
 

@@ -6,7 +6,7 @@ import { type Principal, type SessionScope, sessionScope } from "../../action/pr
 import { parseStrictJson } from "../../action/strict-json.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import type { FairShare } from "../../http/fair-share.ts";
-import { headerText, readJsonBytes } from "../../http/request.ts";
+import { headerText, largeBody, parseLarge, readJsonBytes } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -198,6 +198,7 @@ export async function readMessage(
   principal: Principal,
 ): Promise<JsonRpcMessage> {
   const bytes = await readJsonBytes(req, body.bytes);
+  if (bytes.length >= largeBody) return readJsonRpc(await parseLarge(bytes, body.json, fairShare, principal));
   fairShare.admit(principal);
   return readJsonRpc(parseStrictJson(bytes, body.json));
 }

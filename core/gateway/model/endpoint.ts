@@ -7,7 +7,7 @@ import { parseStrictJson } from "../../action/strict-json.ts";
 import { readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
-import { headerText, readJsonBytes } from "../../http/request.ts";
+import { headerText, largeBody, parseLarge, readJsonBytes } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -84,6 +84,7 @@ export class ModelEndpoint {
   async #readBody(ctx: Context, principal: Principal): Promise<Json> {
     const { body, fairShare } = this.#parts;
     const bytes = await readJsonBytes(ctx.req, body.bytes);
+    if (bytes.length >= largeBody) return parseLarge(bytes, body.json, fairShare, principal);
     fairShare.admit(principal);
     return parseStrictJson(bytes, body.json);
   }

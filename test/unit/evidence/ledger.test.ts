@@ -44,6 +44,36 @@ describe("Ledger", () => {
       expect(record.session).to.include({ id: action.session.id, index: 0, label: "work", prev_hash: "0".repeat(64) });
     });
 
+    it("lets others have the thread between the steps of a large action, and of no other [S77]", async () => {
+      const paused: string[] = [];
+      await world.close();
+      await world.open({ pause: async ({ principal }) => void paused.push(principal.id) });
+      await world.act();
+      expect(paused).to.deep.equal([]);
+      const large = { page: "page of text. ".repeat(5_000) };
+      const action = newAction({ arguments: large });
+      await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+      expect(paused).to.deep.equal(Array.from({ length: 5 }, () => action.principal.id));
+      await world.ledger.actions.recordOutcome(action, { status: "success", output: large });
+      expect(paused).to.have.length(8);
+      const [decision, outcome] = (await world.recordsOf()).slice(-2) as ActionRecord[];
+      const kept = [decision, outcome].map((record) => world.ledger.disclosure(record as ActionRecord));
+      const values = (await Promise.all(kept)).map(({ arguments: args, output }) => (args ?? output)?.[0]?.value);
+      expect(values).to.deep.equal([large.page, large.page]);
+    });
+
+    it("gives a large action its place after its pauses: a small one passes it, and the chain holds [S77]", async () => {
+      const large = newAction({ arguments: { page: "page of text. ".repeat(5_000) } });
+      const small = newAction();
+      const { actions } = world.ledger;
+      const [late, early] = await Promise.all([
+        actions.recordDecision(large, makeEvaluation(large)),
+        actions.recordDecision(small, makeEvaluation(small)),
+      ]);
+      expect(early.seq).to.be.below(late.seq);
+      expect((await world.ledger.verify("acme")).ok).to.equal(true);
+    });
+
     for (const decision of ["review", "block"] as const) {
       it(`records ${decision} as not dispatched and owes no outcome`, async () => {
         const action = newAction();

@@ -148,10 +148,56 @@ describe("FairShare", () => {
       expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
     });
 
+    it("charges what follows a pause to who paused, and nothing meanwhile [S77]", async () => {
+      const share = shareOf(quarter);
+      const paused = share.pause(ann).then(() => {
+        now += 499;
+      });
+      now += 10_000;
+      await paused;
+      await new Promise(setImmediate);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      await use(share, ann, 500);
+      expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu" });
+    });
+
     it("does not limit a share of 100 %", async () => {
       const share = shareOf();
       await use(share, ann, 1_000_000);
       expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+    });
+  });
+
+  describe("large bodies", () => {
+    const megabyte = 2 ** 20;
+    const outcome = (admitted: Promise<void>): Promise<object | undefined> =>
+      admitted.then(
+        () => undefined,
+        (cause: unknown) => GatewayError.from(cause).data,
+      );
+
+    it("admits each in its turn, and refuses a key whose bodies would be too many [S77]", async () => {
+      const share = shareOf();
+      const anns = Array.from({ length: 40 }, () => outcome(share.admitLarge(ann, megabyte)));
+      const bobs = outcome(share.admitLarge(bob, megabyte));
+      const refusal = { reason: "key_bytes", retry_after_s: 1, limit: 32 * megabyte };
+      const expected = Array.from({ length: 40 }, (_, n) => (n < 32 ? undefined : refusal));
+      expect(await Promise.all(anns)).to.deep.equal(expected);
+      expect(await bobs).to.equal(undefined);
+      expect(await outcome(share.admitLarge(ann, 32 * megabyte))).to.equal(undefined);
+      expect(refused).to.have.length(8);
+    });
+
+    it("refuses those that wait once their key has overdrawn [S77]", async () => {
+      const share = shareOf({ keyCpuPercent: 25 });
+      const first = share.admitLarge(ann, megabyte).then(() => {
+        now += 600;
+      });
+      const second = outcome(share.admitLarge(ann, megabyte));
+      const others = outcome(share.admitLarge(bob, megabyte));
+      await first;
+      expect(await second).to.include({ reason: "key_cpu" });
+      expect(await others).to.equal(undefined);
     });
   });
 });

@@ -1,0 +1,53 @@
+import { expect } from "chai";
+import { TurnQueue } from "../../../core/http/turn-queue.ts";
+
+describe("TurnQueue", () => {
+  let queue: TurnQueue;
+  let seen: string[];
+  beforeEach(() => {
+    [queue, seen] = [new TurnQueue(), []];
+  });
+
+  const enter = (tenant: string, name: string, work: "new" | "begun" = "new"): void =>
+    queue.enter(tenant, work, () => seen.push(name));
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  it("gives one turn of the event loop to each, so that others are served between them [S77]", async () => {
+    for (const name of ["1", "2", "3"]) enter("a", name);
+    for (const count of [1, 2, 3, 3]) {
+      await turn();
+      expect(seen).to.have.length(count);
+    }
+    enter("a", "4");
+    await turn();
+    expect(seen).to.deep.equal(["1", "2", "3", "4"]);
+  });
+
+  it("serves the tenants in turn, however much one of them has [S77]", async () => {
+    for (let n = 0; n < 4; n++) enter("a", `a${n}`);
+    enter("b", "b0");
+    enter("c", "c0");
+    enter("b", "b1");
+    for (let n = 0; n < 7; n++) await turn();
+    expect(seen).to.deep.equal(["a0", "b0", "c0", "a1", "b1", "a2", "a3"]);
+  });
+
+  it("lets what has begun go on before more begins", async () => {
+    enter("a", "1");
+    enter("a", "2");
+    enter("a", "of 0", "begun");
+    for (let n = 0; n < 3; n++) await turn();
+    expect(seen).to.deep.equal(["of 0", "1", "2"]);
+  });
+
+  it("gives a turn that is asked for in one the next", async () => {
+    queue.enter("a", "new", () => {
+      seen.push("first");
+      enter("a", "second", "begun");
+    });
+    await turn();
+    expect(seen).to.deep.equal(["first"]);
+    await turn();
+    expect(seen).to.deep.equal(["first", "second"]);
+  });
+});
