@@ -62,6 +62,7 @@ const table = {
   POLICY_BLOCKED: { status: 403, jsonRpc: 1403, expose: true, text: "blocked by policy" },
   REVIEW_REQUIRED: { status: 403, jsonRpc: 1403, expose: true, text: "held for review" },
   UPSTREAM_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "upstream unavailable" },
+  UPSTREAM_STARTING: { status: 503, jsonRpc: 1503, expose: true, text: "upstream is starting" },
   UPSTREAM_TIMEOUT: { status: 504, jsonRpc: 1504, expose: true, text: "upstream did not answer in time" },
   UPSTREAM_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "invalid response from upstream" },
   UPSTREAM_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "upstream has no free connection" },

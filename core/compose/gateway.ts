@@ -59,6 +59,7 @@ export class Gateway {
       await parts.killSwitch.includeNewTenants();
       parts.sessionSweep.start();
       parts.retentionSchedule.start();
+      parts.fleet.start();
     } catch (cause) {
       live.close();
       await Promise.all(opened.map((listener) => listener.close(0)));

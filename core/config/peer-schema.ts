@@ -94,7 +94,7 @@ export const upstreamSchema = object("One MCP server.", {
     maximum: 86_400_000,
     default: 900_000,
   }),
-  start_timeout_ms: integer("Time to start and to answer the first request.", {
+  start_timeout_ms: integer("Time to start and to answer the first request. Requests wait for at most 8 s of it.", {
     minimum: 1,
     maximum: 600_000,
     default: 15_000,

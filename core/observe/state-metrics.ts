@@ -2,7 +2,7 @@ import type { Gauge } from "prom-client";
 import type { MetricRegistry } from "./metric-registry.ts";
 
 const chainStates = ["ready", "failed", "refused"] as const;
-const upstreamStates = ["idle", "up", "down"] as const;
+const upstreamStates = ["idle", "starting", "up", "down"] as const;
 const breakerStates = ["closed", "open", "half_open"] as const;
 const approvalStates = ["pending", "approved"] as const;
 

@@ -61,9 +61,9 @@ export class Catalog {
   constructor(options: CatalogOptions) {
     this.#options = options;
     const { clock } = options;
-    const onFault = (error: unknown): void => {
-      const reason = GatewayError.from(error).message;
-      options.onEvent({ kind: "upstream_failed", upstream: options.upstream, reason });
+    const onFault = (fault: GatewayError): void => {
+      if (fault.code === "UPSTREAM_STARTING") return; // it may still succeed; its start reports its own end
+      options.onEvent({ kind: "upstream_failed", upstream: options.upstream, reason: fault.message });
     };
     const items = (list: Exclude<ListName, "tools">) => new CachedList(() => this.#loadItems(list), clock, onFault);
     this.tools = new CachedList(() => this.#loadTools(), clock, onFault);
@@ -203,12 +203,12 @@ export class CachedList<T> {
   fault: GatewayError | undefined;
   readonly #load: () => Promise<T>;
   readonly #clock: Clock;
-  readonly #onFault: (error: unknown) => void;
+  readonly #onFault: (fault: GatewayError) => void;
   #readAt: number = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
   #reading: Promise<T | undefined> | undefined;
 
-  constructor(load: () => Promise<T>, clock: Clock, onFault: (error: unknown) => void) {
+  constructor(load: () => Promise<T>, clock: Clock, onFault: (fault: GatewayError) => void) {
     this.#load = load;
     this.#clock = clock;
     this.#onFault = onFault;
@@ -252,7 +252,7 @@ export class CachedList<T> {
       this.#hasFailed = true;
       this.fault = GatewayError.from(error);
       this.isChanged = false;
-      this.#onFault(error);
+      this.#onFault(this.fault);
     } finally {
       this.#reading = undefined;
     }

@@ -33,6 +33,13 @@ function announcedChanges(capabilities: JsonObject): JsonObject {
   return wanted;
 }
 
+/** Announces all lists of an upstream, for clients that had to do without it. */
+export function announceLists(capabilities: JsonObject, announce: (notification: JsonRpcNotification) => void): void {
+  for (const area of ["tools", "prompts", "resources"]) {
+    if (isJsonObject(capabilities[area])) announce({ jsonrpc: "2.0", method: `notifications/${area}/list_changed` });
+  }
+}
+
 /** Removes the id of the gateway's own subscription from a notification. */
 export function withoutSubscription(notification: JsonRpcNotification): JsonRpcNotification {
   const { params, ...rest } = notification;

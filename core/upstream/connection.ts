@@ -75,6 +75,7 @@ export interface GroupScope {
 
 /** An event for the operator's log; `kind` is the name of the log event. */
 export type UpstreamEvent =
+  | { readonly kind: "upstream_starting"; readonly upstream: string }
   | { readonly kind: "upstream_connected"; readonly upstream: string; readonly era: string; readonly revision: string }
   | { readonly kind: "upstream_closed"; readonly upstream: string; readonly reason: string }
   | {
@@ -100,8 +101,11 @@ export type UpstreamEventSink = (event: UpstreamEvent) => void;
 export interface UpstreamHealth {
   readonly name: string;
   readonly transport: "stdio" | "http" | "sse";
-  /** `idle`: not used yet; `down`: the last attempt failed or the last connection was lost. */
-  readonly state: "idle" | "up" | "down";
+  /**
+   * `idle`: not used yet, or no longer; `starting`: opening a first connection; `down`: the last attempt failed or the last
+   * connection was lost, and the next attempt is scheduled.
+   */
+  readonly state: "idle" | "starting" | "up" | "down";
   readonly connections: number;
   readonly failures: number;
   /** The fault, where it is down. */

@@ -25,7 +25,7 @@ interface FleetOptions {
   readonly onEvent?: UpstreamEventSink;
 }
 
-/** All configured upstreams. Opens a connection when a group needs it, and owns every process and socket it opened. */
+/** All configured upstreams. Owns every process and socket it opened. */
 export class UpstreamFleet {
   readonly #upstreams: readonly Upstream[];
   readonly #ports: LinkPorts;
@@ -75,6 +75,18 @@ export class UpstreamFleet {
     };
     const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
     return new UpstreamGroup(links, handlers, this.#ports.onEvent);
+  }
+
+  /**
+   * Starts every upstream, without waiting: finds its era and reads its tools before a client needs them. One that fails, now
+   * or later, is tried again until it is up.
+   */
+  start(): void {
+    for (const upstream of this.#upstreams) {
+      const shared = this.#sharedConnection(upstream, "modern");
+      upstream.onFailed = (delayMs) => shared.restart(delayMs);
+      upstream.awaitFirst(shared.start());
+    }
   }
 
   health(): readonly UpstreamHealth[] {

@@ -1,8 +1,8 @@
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject } from "../action/json.ts";
-import type { JsonRpcNotification } from "../action/json-rpc.ts";
+import { type JsonRpcNotification, latestLegacyRevision } from "../action/json-rpc.ts";
 import { type Catalog, type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
-import type { UpstreamConnection, UpstreamEventSink, Withheld } from "./connection.ts";
+import type { ServerDescription, UpstreamConnection, UpstreamEventSink, Withheld } from "./connection.ts";
 import type { ListedTool } from "./tool-reader.ts";
 
 /** One upstream as one group uses it: a connection that is opened when needed, and the upstream's catalog. */
@@ -11,6 +11,12 @@ export interface Link {
   readonly catalog: Catalog;
   /** True if the last attempt to reach the upstream failed. */
   readonly isFailing: boolean;
+  /** The upstream's description of itself in its last handshake with anybody; undefined before the first one. */
+  readonly server: ServerDescription | undefined;
+  /** Returns whether a tool of this upstream can have the exposed name. */
+  mayList(exposedName: string): boolean;
+  /** Returns whether the exposed name is of this upstream: it has its prefix, or was in a list of it. */
+  hasListed(exposedName: string): boolean;
   /** Returns the open connection, or a promise of it, which rejects where it cannot be opened. */
   connection(): UpstreamConnection | Promise<UpstreamConnection>;
   close(): Promise<void>;
@@ -52,7 +58,8 @@ export class UpstreamGroup {
   /**
    * Finds the tool that clients call by this name. Returns a known tool at once, unless its upstream announced a changed
    * list: then that list is read first. An unknown name has all lists read again, at most once a second; it is refused with
-   * UPSTREAM_BUSY where a list could not be read for want of a connection.
+   * UPSTREAM_BUSY or UPSTREAM_STARTING where a list could not be read for want of a connection, and with the fault of its
+   * upstream where that one is known to own it and is down.
    */
   tool(exposedName: string): ListedTool | undefined | Promise<ListedTool | undefined> {
     const known = this.#current("tools").byKey.get(exposedName);
@@ -118,6 +125,15 @@ export class UpstreamGroup {
     return opened;
   }
 
+  /**
+   * Opens all connections and resolves with the descriptions of all upstreams. One without a connection is described as in
+   * its last handshake; one that was never reached is assumed to have tools, which it announces once it is up.
+   */
+  async servers(): Promise<readonly ServerDescription[]> {
+    const opened = new Map((await this.open()).map(({ upstream, server }) => [upstream, server]));
+    return [...this.#links.values()].map((link) => opened.get(link.upstream) ?? announcing(link.server));
+  }
+
   /** Passes every notification outside of a request to `handler` too. Returns the function that removes the handler. */
   onNotification(handler: NotificationHandler): () => void {
     this.#handlers.add(handler);
@@ -142,16 +158,31 @@ export class UpstreamGroup {
   async #findTool(exposedName: string): Promise<ListedTool | undefined> {
     await Promise.all([...this.#links.values()].map(({ catalog }) => catalog.tools.refresh()));
     const found = this.#current("tools").byKey.get(exposedName);
-    if (found === undefined) this.#checkRead("tools");
+    if (found === undefined) this.#checkOwner(exposedName);
     return found;
   }
 
-  /** Throws UPSTREAM_BUSY where a list was never read for want of a connection: then an unknown name may be in it. */
+  /** Throws the fault of an upstream whose list was never read where the unknown tool is, or may be, in it. */
+  #checkOwner(exposedName: string): void {
+    const faults = this.#unread("tools");
+    const owned = faults.find(({ link }) => link.hasListed(exposedName));
+    const possible = faults.find(({ link, fault }) => isPassing(fault) && link.mayList(exposedName));
+    const found = owned ?? possible;
+    if (found !== undefined) throw found.fault;
+  }
+
+  /** Throws the fault of an upstream whose list was never read for want of a connection: an unknown name may be in it. */
   #checkRead(list: ListName): void {
-    for (const { catalog } of this.#links.values()) {
-      const { good, fault } = catalog[list];
-      if (good === undefined && fault?.code === "UPSTREAM_BUSY") throw fault;
-    }
+    const found = this.#unread(list).find(({ fault }) => isPassing(fault));
+    if (found !== undefined) throw found.fault;
+  }
+
+  /** The upstreams of which a list could never be read, and why. */
+  #unread(list: ListName): readonly { readonly link: Link; readonly fault: GatewayError }[] {
+    return [...this.#links.values()].flatMap((link) => {
+      const { good, fault } = link.catalog[list];
+      return good === undefined && fault !== undefined ? [{ link, fault }] : [];
+    });
   }
 
   async #items<L extends ListName>(list: L): Promise<Merged[L]["items"]> {
@@ -181,6 +212,24 @@ export class UpstreamGroup {
     const able = (await this.open()).filter(({ server }) => isJsonObject(server.capabilities[capability]));
     return able.length === 1 ? able[0]?.upstream : undefined;
   }
+}
+
+function isPassing({ code }: GatewayError): boolean {
+  return code === "UPSTREAM_BUSY" || code === "UPSTREAM_STARTING";
+}
+
+const unseen: ServerDescription = {
+  era: "legacy",
+  revision: latestLegacyRevision,
+  capabilities: { tools: {} },
+  serverInfo: {},
+};
+
+/** Describes an upstream without a connection: the gateway announces its tools once it has one. */
+function announcing(last: ServerDescription = unseen): ServerDescription {
+  const { tools } = last.capabilities;
+  if (!isJsonObject(tools)) return last;
+  return { ...last, capabilities: { ...last.capabilities, tools: { ...tools, listChanged: true } } };
 }
 
 async function openLink(link: Link): Promise<UpstreamConnection | GatewayError | undefined> {

@@ -6,7 +6,7 @@ import type { UpstreamFleet } from "./fleet.ts";
 const upstream = Type.Object({
   name: anyText,
   transport: enumOf(["stdio", "http", "sse"]),
-  state: enumOf(["idle", "up", "down"]),
+  state: enumOf(["idle", "starting", "up", "down"]),
   connections: wholeNumber,
   failures: wholeNumber,
   reason: Type.Optional(anyText),

@@ -2,10 +2,11 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import { Backoff } from "./backoff.ts";
 import { Catalog } from "./catalog.ts";
-import { watchChanges, withoutSubscription } from "./change-watch.ts";
-import type { GroupScope, UpstreamConnection, UpstreamEventSink } from "./connection.ts";
+import { announceLists, watchChanges, withoutSubscription } from "./change-watch.ts";
+import type { GroupScope, ServerDescription, UpstreamConnection, UpstreamEventSink } from "./connection.ts";
 import { viewFor } from "./connection-view.ts";
 import type { Link } from "./group.ts";
+import { Opening } from "./opening.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -28,7 +29,9 @@ export class OwnLink implements Link {
   readonly #backoff: Backoff;
   #open: RpcConnection | undefined;
   #view: UpstreamConnection | undefined;
-  #opening: Promise<UpstreamConnection> | undefined;
+  readonly #opening: Opening<UpstreamConnection>;
+  /** Calls off the opening that waits for the upstream to be up again. */
+  #forgetRetry: (() => void) | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -39,6 +42,8 @@ export class OwnLink implements Link {
     this.#ports = ports;
     this.#backoff = new Backoff(ports.clock, ports.random);
     const { clock, onEvent } = ports;
+    const { startTimeoutMs } = upstream.config;
+    this.#opening = new Opening({ upstream: this.upstream, startTimeoutMs, clock, open: () => this.#connect() });
     const connect = () => this.connection();
     this.catalog = new Catalog({ upstream: this.upstream, tools: upstream.tools, clock, onEvent, connect });
   }
@@ -47,25 +52,53 @@ export class OwnLink implements Link {
     return this.#view === undefined && this.#upstream.isFailing;
   }
 
+  get server(): ServerDescription | undefined {
+    return this.#upstream.server;
+  }
+
+  mayList(exposedName: string): boolean {
+    return this.#upstream.tools.mayList(exposedName);
+  }
+
+  hasListed(exposedName: string): boolean {
+    return this.#upstream.tools.hasListed(exposedName);
+  }
+
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
     if (this.#view !== undefined) {
       this.#open?.reserve();
       return this.#view;
     }
-    this.#opening ??= this.#connect().finally(() => {
-      this.#opening = undefined;
-    });
-    return this.#opening;
+    return this.#opening.wait();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#idleTimer);
-    await this.#opening?.catch(() => undefined); // its callers received the fault
+    this.#forgetRetry?.();
+    await this.#opening.settled();
     await this.#view?.close();
   }
 
   async #connect(): Promise<UpstreamConnection> {
+    try {
+      return await this.#establish();
+    } catch (cause) {
+      if (GatewayError.from(cause).code !== "UPSTREAM_BUSY") this.#retryOnceUp();
+      throw cause;
+    }
+  }
+
+  /** Opens the connection when the upstream is up again, so that its client is sent the lists that it missed. */
+  #retryOnceUp(): void {
+    if (this.#isClosed) return;
+    this.#forgetRetry?.();
+    this.#forgetRetry = this.#upstream.onceUp(() => {
+      this.#opening.run().catch(() => undefined); // the upstream reports the fault as an event
+    });
+  }
+
+  async #establish(): Promise<UpstreamConnection> {
     await this.#backoff.wait();
     const { clientInfo, capabilities, era, listener } = this.#scope;
     const connection = await this.#upstream.open({
@@ -73,7 +106,7 @@ export class OwnLink implements Link {
       capabilities,
       prefers: era,
       isRenewable: false,
-      lease: { holder: this.#scope.holder, giveUp: () => this.#giveUp() },
+      lease: { holder: this.#scope.holder, isSpare: ({ isSpare }) => isSpare, giveUp: () => this.#giveUp() },
       listener: {
         onNotification: (upstream, notification) => {
           this.catalog.onNotification(notification.method);
@@ -106,6 +139,10 @@ export class OwnLink implements Link {
         listener.onNotification(this.upstream, withoutSubscription(notification));
       }
     });
+    if (this.#opening.claimMissed()) {
+      this.catalog.invalidate();
+      announceLists(connection.server.capabilities, (change) => listener.onNotification(this.upstream, change));
+    }
     return view;
   }
 

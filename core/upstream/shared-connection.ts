@@ -3,7 +3,7 @@ import type { JsonObject } from "../action/json.ts";
 import type { JsonRpcNotification, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
 import { Backoff } from "./backoff.ts";
 import { Catalog } from "./catalog.ts";
-import { watchChanges, withoutSubscription } from "./change-watch.ts";
+import { announceLists, watchChanges, withoutSubscription } from "./change-watch.ts";
 import type {
   ConnectionListener,
   Exchange,
@@ -14,9 +14,14 @@ import type {
 } from "./connection.ts";
 import { viewFor } from "./connection-view.ts";
 import type { Link } from "./group.ts";
+import { Opening } from "./opening.ts";
 import type { LinkPorts } from "./own-link.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
 import type { Upstream } from "./upstream.ts";
+
+/** The pauses between attempts to start an upstream that nobody waits for. */
+const minRestartMs = 1_000;
+const maxRestartMs = 60_000;
 
 /** One group's share of a shared connection. */
 interface Member {
@@ -40,7 +45,8 @@ export class SharedConnection {
   readonly #ports: LinkPorts;
   readonly #backoff: Backoff;
   #open: RpcConnection | undefined;
-  #opening: Promise<RpcConnection> | undefined;
+  readonly #opening: Opening<RpcConnection>;
+  #isUsed = false;
   #restartTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -51,8 +57,10 @@ export class SharedConnection {
     this.#ports = ports;
     this.#backoff = new Backoff(ports.clock, ports.random);
     const { clock, onEvent } = ports;
+    const { name, startTimeoutMs } = upstream.config;
+    this.#opening = new Opening({ upstream: name, startTimeoutMs, clock, open: () => this.#connect() });
     const connect = () => this.connection();
-    this.catalog = new Catalog({ upstream: upstream.config.name, tools: upstream.tools, clock, onEvent, connect });
+    this.catalog = new Catalog({ upstream: name, tools: upstream.tools, clock, onEvent, connect });
   }
 
   get isFailing(): boolean {
@@ -60,18 +68,55 @@ export class SharedConnection {
   }
 
   connection(): RpcConnection | Promise<RpcConnection> {
-    if (this.#open !== undefined) return this.#open;
-    this.#opening ??= this.#connect().finally(() => {
-      this.#opening = undefined;
-    });
-    return this.#opening;
+    return this.#open ?? this.#opening.wait();
+  }
+
+  /** Keeps the connection open from now on: a client needs it. */
+  keep(): void {
+    this.#isUsed = true;
+  }
+
+  /**
+   * Opens the connection and reads the tools. Where it cannot be opened, tries again, with growing pauses, until it is. Then
+   * closes it, unless a client uses it or all sessions will: it must not take the place of a session's own.
+   */
+  async start(pausedMs = 0): Promise<void> {
+    try {
+      await (this.#open ?? this.#opening.run());
+    } catch {
+      // The upstream reported the fault as an event.
+      const pauseMs = Math.min(Math.max(2 * pausedMs, minRestartMs), maxRestartMs);
+      this.restart(Math.max(pauseMs, this.upstream.retryAfterMs));
+      return;
+    }
+    await this.catalog.tools.read();
+    if (this.#isSpare) await this.#giveUp();
+  }
+
+  /** Starts it after a pause. */
+  restart(delayMs: number): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#restartTimer);
+    this.#restartTimer = setTimeout(() => void this.start(delayMs), delayMs);
+    this.#restartTimer.unref();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#restartTimer);
-    await this.#opening?.catch(() => undefined); // its callers received the fault
+    await this.#opening.settled();
     await this.#open?.close();
+  }
+
+  get #isSpare(): boolean {
+    return this.upstream.config.connection === "session" && !this.#isUsed;
+  }
+
+  /** Closes the open connection. The next use opens another one. */
+  async #giveUp(): Promise<void> {
+    const open = this.#open;
+    this.#open = undefined;
+    await open?.close();
   }
 
   async #connect(): Promise<RpcConnection> {
@@ -91,7 +136,7 @@ export class SharedConnection {
       capabilities: {},
       prefers: this.#era,
       isRenewable: true,
-      lease: null,
+      lease: { holder: null, isSpare: () => this.#isSpare, giveUp: () => this.#giveUp() },
       listener,
     });
     if (this.#isClosed) {
@@ -101,6 +146,10 @@ export class SharedConnection {
     this.#backoff.opened();
     this.#open = connection;
     watchChanges(connection, (notification) => this.#deliver(withoutSubscription(notification)));
+    if (this.#opening.claimMissed()) {
+      this.catalog.invalidate();
+      announceLists(connection.server.capabilities, (change) => this.#deliver(change));
+    }
     return connection;
   }
 
@@ -121,27 +170,13 @@ export class SharedConnection {
     const upstream = this.upstream.config.name;
     this.#ports.onEvent({ kind: "upstream_retry_scheduled", upstream, delayMs, failures: this.#backoff.failures });
     for (const member of [...this.members]) member.onClose(reason);
-    if (this.upstream.config.transport === "stdio") this.#restart(delayMs);
-  }
-
-  #restart(delayMs: number): void {
-    if (this.#isClosed) return;
-    clearTimeout(this.#restartTimer);
-    this.#restartTimer = setTimeout(async () => {
-      try {
-        await this.connection();
-      } catch {
-        this.#restart(Math.max(delayMs, this.upstream.retryAfterMs)); // the upstream reported the fault as an event
-      }
-    }, delayMs);
-    this.#restartTimer.unref();
+    if (this.upstream.config.transport === "stdio") this.restart(delayMs);
   }
 }
 
 /** A group's share of a connection that others use too. */
 export class SharedLink implements Link {
   readonly upstream: string;
-  readonly catalog: Catalog;
   readonly #shared: SharedConnection;
   readonly #scope: GroupScope;
   readonly #member: Member;
@@ -150,7 +185,6 @@ export class SharedLink implements Link {
 
   constructor(shared: SharedConnection, scope: GroupScope) {
     this.upstream = shared.upstream.config.name;
-    this.catalog = shared.catalog;
     this.#shared = shared;
     this.#scope = scope;
     this.#member = {
@@ -169,8 +203,26 @@ export class SharedLink implements Link {
     return this.#shared.isFailing;
   }
 
+  get catalog(): Catalog {
+    this.#shared.keep();
+    return this.#shared.catalog;
+  }
+
+  get server(): ServerDescription | undefined {
+    return this.#shared.upstream.server;
+  }
+
+  mayList(exposedName: string): boolean {
+    return this.#shared.upstream.tools.mayList(exposedName);
+  }
+
+  hasListed(exposedName: string): boolean {
+    return this.#shared.upstream.tools.hasListed(exposedName);
+  }
+
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
     if (this.#view !== undefined) return this.#view;
+    this.#shared.keep();
     const open = this.#shared.connection();
     return open instanceof Promise ? open.then((opened) => this.#viewOf(opened)) : this.#viewOf(open);
   }

@@ -33,6 +33,8 @@ export class ToolReader {
   readonly #settings: UpstreamSettings;
   readonly #known: Map<string, ListedTool | string> = new Map();
   #keptCharacters = 0;
+  /** The exposed names of the tools that were read. */
+  readonly #names: Set<string> = new Set();
   readonly #paramHeaders: Map<string, readonly ParamHeader[]> = new Map();
 
   constructor(settings: UpstreamSettings) {
@@ -61,6 +63,17 @@ export class ToolReader {
     return this.#paramHeaders.get(tool) ?? [];
   }
 
+  /** Returns whether a tool of this upstream can have the exposed name. */
+  mayList(exposedName: string): boolean {
+    return exposedName.startsWith(this.#settings.toolPrefix);
+  }
+
+  /** Returns whether the exposed name is of this upstream: it has its prefix, or was in a list of it. */
+  hasListed(exposedName: string): boolean {
+    const { toolPrefix } = this.#settings;
+    return toolPrefix === "" ? this.#names.has(exposedName) : exposedName.startsWith(toolPrefix);
+  }
+
   #readTool(definition: JsonObject): ListedTool | string {
     const { name, inputSchema, outputSchema } = definition;
     const { name: upstream, toolPrefix, trustAnnotations } = this.#settings;
@@ -72,6 +85,8 @@ export class ToolReader {
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
+    if (this.#names.size >= maxKept) this.#names.clear();
+    this.#names.add(exposedName);
     if (this.#paramHeaders.size >= maxKept) this.#paramHeaders.clear();
     const paramHeaders = paramHeadersOf(inputSchema);
     this.#paramHeaders.set(name, paramHeaders);

@@ -11,9 +11,9 @@ import {
 } from "../action/place-share.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
 import { Backoff } from "./backoff.ts";
-import type { ConnectionListener, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
+import type { ConnectionListener, ServerDescription, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
 import { DuplexTransport } from "./duplex-transport.ts";
-import { type Introduction, OtherEraError, shakeHands } from "./handshake.ts";
+import { type Introduction, negotiate, OtherEraError, shakeHands } from "./handshake.ts";
 import { HttpClient } from "./http-client.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { RpcConnection } from "./rpc-connection.ts";
@@ -22,8 +22,8 @@ import { StdioPipe } from "./stdio-pipe.ts";
 import { ToolReader } from "./tool-reader.ts";
 import type { McpTransport, ReplyBounds } from "./transport.ts";
 
-/** The time a process has to answer a request that may be unknown to it. */
-const maxProbeMs = 2_000;
+/** The silence of a process after which it is asked in the other era too. */
+const maxSilenceMs = 2_000;
 /** A connection in use is free again after its call, and can be given up a second later. */
 const busyRetryS = 1;
 
@@ -41,12 +41,15 @@ interface OpenOptions extends Introduction {
   readonly listener: ConnectionListener;
   /** True if a session that the upstream lost is replaced by a new handshake. */
   readonly isRenewable: boolean;
-  readonly lease: ConnectionLease | null;
+  readonly lease: ConnectionLease;
 }
 
-/** The holder of a connection that can be given up for another one. Null: a connection that all share. */
+/** A connection that can be given up for another one while nothing uses it. */
 interface ConnectionLease {
+  /** Null: the gateway itself. */
   readonly holder: PlaceHolder | null;
+  /** Returns whether nothing uses the connection. */
+  readonly isSpare: (connection: RpcConnection) => boolean;
   /** Closes the connection; it is opened again when it is next needed. */
   readonly giveUp: () => Promise<void>;
 }
@@ -62,10 +65,20 @@ export class Upstream {
   readonly #backoff: Backoff;
   readonly #http: HttpClient | undefined;
   readonly #starting: Set<RpcConnection> = new Set();
-  readonly #open: Map<RpcConnection, ConnectionLease | null> = new Map();
+  readonly #open: Map<RpcConnection, ConnectionLease> = new Map();
   readonly #places: PlaceShare;
+  readonly #onceUp: Set<() => void> = new Set();
+  /** The era to speak where each one is preferred, once a handshake showed it. */
+  readonly #eraByPreferred: Map<McpEra, McpEra> = new Map();
+  /** The start that finds the era; further ones wait for its end. */
+  #detection: Promise<RpcConnection> | undefined;
+  /** The gateway's own start of it, while that is under way. */
+  #firstStart: Promise<void> | undefined;
+  /** Called after each failed attempt, with the milliseconds until the next one is allowed. */
+  onFailed: ((delayMs: number) => void) | undefined;
+  #server: ServerDescription | undefined;
   #isFailing = false;
-  #reason: string | undefined;
+  #fault: GatewayError | undefined;
   #isClosed = false;
 
   constructor(config: UpstreamConfig, options: UpstreamOptions) {
@@ -87,13 +100,35 @@ export class Upstream {
     return this.#backoff.remainingMs;
   }
 
+  /** The upstream's description of itself in its last handshake; undefined before the first one. */
+  get server(): ServerDescription | undefined {
+    return this.#server;
+  }
+
   health(): UpstreamHealth {
     const { name, transport } = this.config;
-    const connections = this.#open.size;
-    const { failures } = this.#backoff;
-    if (connections > 0) return { name, transport, state: "up", connections, failures };
-    if (this.#reason === undefined) return { name, transport, state: "idle", connections, failures };
-    return { name, transport, state: "down", connections, failures, reason: this.#reason };
+    const state = this.#state;
+    const reason = state === "down" && this.#fault !== undefined ? { reason: this.#fault.message } : {};
+    return { name, transport, state, connections: this.#open.size, failures: this.#backoff.failures, ...reason };
+  }
+
+  get #state(): UpstreamHealth["state"] {
+    if (this.#open.size > 0) return "up";
+    if (this.#starting.size > 0 && !this.#isFailing) return "starting";
+    return this.#fault === undefined ? "idle" : "down";
+  }
+
+  /** Lets sessions that find no free place wait for the end of the gateway's own start, which gives its place up. */
+  awaitFirst(start: Promise<void>): void {
+    this.#firstStart = start.finally(() => {
+      this.#firstStart = undefined;
+    });
+  }
+
+  /** Calls `back` once, after the next connection is open. Returns the function that calls it off. */
+  onceUp(back: () => void): () => void {
+    this.#onceUp.add(back);
+    return () => this.#onceUp.delete(back);
   }
 
   /**
@@ -102,10 +137,11 @@ export class Upstream {
    * where there is none, with UPSTREAM_UNAVAILABLE during the pause after a failure, and with the fault of the attempt.
    */
   async open(options: OpenOptions): Promise<RpcConnection> {
-    const holder = options.lease?.holder ?? null;
+    const { holder } = options.lease;
+    await this.#detection;
     await this.#takePlace(holder);
     try {
-      await this.#backoff.wait();
+      await this.#pause();
       if (this.#isClosed) throw new GatewayError("STOPPING");
       const connection = await this.#connect(options);
       this.#onOpened(connection, options.lease);
@@ -128,6 +164,10 @@ export class Upstream {
       const scope = this.#places.usedUp(holder);
       if (scope === undefined) return this.#places.take(holder);
       const lease = this.#takeSpare(scope, holder);
+      if (lease === undefined && holder !== null && this.#firstStart !== undefined) {
+        await this.#firstStart;
+        continue;
+      }
       if (lease === undefined) {
         const used = { scope, limit: this.#places.limits[scope], retryS: busyRetryS };
         throw shareError("UPSTREAM_BUSY", `connections to \`${this.config.name}\``, used);
@@ -140,11 +180,11 @@ export class Upstream {
   #takeSpare(scope: ShareScope, holder: PlaceHolder | null): ConnectionLease | undefined {
     let leastUsed: RpcConnection | undefined;
     for (const [connection, lease] of this.#open) {
-      if (lease === null || !isInScope(scope, holder, lease.holder) || !connection.isSpare) continue;
+      if (!isInScope(scope, holder, lease.holder) || !lease.isSpare(connection)) continue;
       if (leastUsed === undefined || connection.lastUsedMs < leastUsed.lastUsedMs) leastUsed = connection;
     }
     const lease = leastUsed === undefined ? undefined : this.#open.get(leastUsed);
-    if (leastUsed === undefined || lease === undefined || lease === null) return undefined;
+    if (leastUsed === undefined || lease === undefined) return undefined;
     this.#forget(leastUsed);
     return lease;
   }
@@ -152,39 +192,71 @@ export class Upstream {
   /** Frees the place of a connection, once. */
   #forget(connection: RpcConnection): void {
     const lease = this.#open.get(connection);
-    if (this.#open.delete(connection)) this.#places.release(lease?.holder ?? null);
+    if (lease !== undefined && this.#open.delete(connection)) this.#places.release(lease.holder);
   }
 
+  /** Waits out a short pause after a failure. A longer one is refused with that failure and the time that is left. */
+  async #pause(): Promise<void> {
+    const fault = this.#fault;
+    await this.#backoff.wait().catch((cause: unknown) => {
+      if (fault === undefined) throw cause;
+      const retryS = Math.ceil(this.retryAfterMs / 1_000);
+      const why = fault.detail === undefined ? "" : `${fault.detail}; `;
+      const data = { ...fault.data, retry_after_s: retryS };
+      throw new GatewayError(fault.code, `${why}the next attempt is in ${retryS} s`, { data });
+    });
+  }
+
+  /** Connects in the known era. Where it is unknown, finds it, while other attempts wait. */
   async #connect(options: OpenOptions): Promise<RpcConnection> {
-    const end = this.#options.clock() + this.config.startTimeoutMs;
     const eras = this.#eras(options.prefers);
-    let connection: RpcConnection | undefined;
-    let fault: unknown;
-    for (const [index, era] of eras.entries()) {
+    if (eras.length === 1) return this.#connectIn(eras, options);
+    const detection = this.#connectIn(eras, options);
+    this.#detection = detection;
+    try {
+      return await detection;
+    } finally {
+      this.#detection = undefined;
+    }
+  }
+
+  async #connectIn(eras: readonly McpEra[], options: OpenOptions): Promise<RpcConnection> {
+    const { startTimeoutMs, transport, name } = this.config;
+    const end = this.#options.clock() + startTimeoutMs;
+    const leftMs = (): number => end - this.#options.clock();
+    this.#options.onEvent({ kind: "upstream_starting", upstream: name });
+    for (let left = eras; ; left = left.slice(1)) {
       // `close` cannot end a connection that is opened after it ran.
       if (this.#isClosed) throw new GatewayError("STOPPING");
-      if (connection === undefined || connection.isEnded) connection = this.#start(options);
-      const left = Math.max(1, end - this.#options.clock());
-      const isProbing = this.config.transport === "stdio" && index < eras.length - 1;
-      const timeoutMs = isProbing ? Math.min(maxProbeMs, left / 2) : left;
+      const connection = this.#start(options);
+      const silenceMs = transport === "stdio" ? Math.min(maxSilenceMs, startTimeoutMs / 2) : null;
       try {
-        await shakeHands(connection, era, options, { timeoutMs, maxTimeoutMs: timeoutMs });
+        const { era } = await negotiate(connection, left, options, { leftMs, silenceMs });
+        this.#rememberEra(options.prefers, era);
         return connection;
       } catch (error) {
-        fault = error;
-        // A process may also exit or stay silent when a request is unknown to it.
-        if (!(error instanceof OtherEraError) && !isProbing) break;
+        if (error instanceof OtherEraError) this.#eraByPreferred.clear();
+        // A process may exit at a request that it does not know: the next one gets the other request alone.
+        const isRestarted = connection.isEnded && left.length > 1;
+        await connection.close();
+        if (!isRestarted) throw error;
       }
     }
-    await connection?.close();
-    throw fault;
   }
 
   #eras(prefers: McpEra): readonly McpEra[] {
     const { protocol, transport } = this.config;
     if (transport === "sse") return ["legacy"];
     if (protocol !== "auto") return [protocol];
+    const known = this.#eraByPreferred.get(prefers);
+    if (known !== undefined) return [known];
     return prefers === "modern" ? ["modern", "legacy"] : ["legacy", "modern"];
+  }
+
+  #rememberEra(preferred: McpEra, era: McpEra): void {
+    this.#eraByPreferred.set(preferred, era);
+    // An upstream that did not speak the preferred era speaks this one only; one that did may speak both.
+    if (era !== preferred) this.#eraByPreferred.set(era, era);
   }
 
   #start(options: OpenOptions): RpcConnection {
@@ -220,17 +292,18 @@ export class Upstream {
     return new HttpTransport({ client, bounds, clock, paramHeaders: (tool) => this.tools.paramHeaders(tool) });
   }
 
-  #onOpened(connection: RpcConnection, lease: ConnectionLease | null): void {
+  #onOpened(connection: RpcConnection, lease: ConnectionLease): void {
     const { name } = this.config;
     const { era, revision } = connection.server;
     this.#backoff.opened();
     this.#isFailing = false;
-    this.#reason = undefined;
+    this.#fault = undefined;
+    this.#server = connection.server;
     this.#starting.delete(connection);
     this.#open.set(connection, lease);
     connection.onEnded = (error) => {
       this.#forget(connection);
-      if (error !== undefined) this.#reason = error.message;
+      if (error !== undefined) this.#fault = error;
       this.#options.onEvent({
         kind: "upstream_closed",
         upstream: name,
@@ -238,6 +311,9 @@ export class Upstream {
       });
     };
     this.#options.onEvent({ kind: "upstream_connected", upstream: name, era, revision });
+    const waiting = [...this.#onceUp];
+    this.#onceUp.clear();
+    for (const back of waiting) back();
   }
 
   /** Records a failed attempt. A refusal during a pause or at the limit is not another failure of the upstream. */
@@ -245,7 +321,7 @@ export class Upstream {
     if (this.#isClosed || this.#backoff.remainingMs > 0) return error;
     const { name } = this.config;
     this.#isFailing = true;
-    this.#reason = error.message;
+    this.#fault = error;
     this.#options.onEvent({ kind: "upstream_failed", upstream: name, reason: error.message });
     const delayMs = this.#backoff.failed();
     this.#options.onEvent({
@@ -254,6 +330,7 @@ export class Upstream {
       delayMs,
       failures: this.#backoff.failures,
     });
+    this.onFailed?.(delayMs);
     return error;
   }
 }

@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import type { UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
-import { type DoctorCheck, type DoctorFinding, fail, ok, warn } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
 
 /** Checks the connection to the collector of traces and metrics. */
 export const checkCollector: DoctorCheck = async ({ config: { telemetry } }) => {
@@ -35,12 +35,42 @@ export const checkModelProviders: DoctorCheck = async ({ config: { providers, mo
   );
 };
 
-/** Checks that each MCP server can be connected to, or its program run. Starts none. */
-export const checkUpstreams: DoctorCheck = async ({ config: { upstreams }, env }) => {
+/** Checks that each MCP server can be connected to, or its program run, and is up where the gateway runs. Starts none. */
+export const checkUpstreams: DoctorCheck = async (target) => {
+  const { upstreams } = target.config;
   if (upstreams.length === 0)
     return [warn("none is configured: agents are offered no tool", "name an MCP server in `upstreams`")];
-  return Promise.all(upstreams.map((upstream) => checkUpstream(upstream, env)));
+  const [reached, running] = await Promise.all([
+    Promise.all(upstreams.map((upstream) => checkUpstream(upstream, target.env))),
+    checkRunningUpstreams(target),
+  ]);
+  return [...reached, ...running];
 };
+
+/** Reads from the metrics of a running gateway how many of its MCP servers are not up. */
+async function checkRunningUpstreams({ config: { listen }, holder }: DoctorTarget): Promise<readonly DoctorFinding[]> {
+  if (holder === null || holder === undefined || listen.metricsPort === 0) return [];
+  const host = isIP(listen.adminHost) === 6 ? `[${listen.adminHost}]` : listen.adminHost;
+  const lines = (await readMetrics(`http://${host}:${listen.metricsPort}/metrics`)).split("\n");
+  const count = (state: string): number => {
+    const series = `gateway_upstreams{state="${state}"} `;
+    return Number(lines.find((line) => line.startsWith(series))?.slice(series.length) ?? 0);
+  };
+  const fix = "`gateway upstreams list` says which, and why";
+  return (["starting", "down"] as const).flatMap((state) =>
+    count(state) === 0 ? [] : [warn(`${count(state)} of the running gateway: ${state}`, fix)],
+  );
+}
+
+/** Returns the text of a metrics port; empty where it does not answer. */
+async function readMetrics(url: string): Promise<string> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(connectTimeoutMs) });
+    return response.ok ? await response.text() : "";
+  } catch {
+    return ""; // the check of the ports reports it
+  }
+}
 
 async function checkUpstream(upstream: UpstreamConfig, env: NodeJS.ProcessEnv): Promise<DoctorFinding> {
   const { name } = upstream;

@@ -58,11 +58,10 @@ export async function openSession(
     await parts.recordSession(principal, scope, { name: client.name, version: client.version, event: "opened" });
     return makeSession(parts, id, { principal, client, capabilities: introduction.capabilities }, scope, introduction);
   });
-  const opened = await session.group.open().catch(async (cause: unknown) => {
+  const servers = await session.group.servers().catch(async (cause: unknown) => {
     await home.end(session);
     throw cause;
   });
-  const servers = opened.map(({ server }) => server);
   const result = initializeResult(parts.identity, servers, introduction.protocolVersion);
   return { session, response: { jsonrpc: "2.0", id: request.id, result } };
 }

@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { type JsonRpcNotification, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { runAction } from "../../road/run.ts";
-import type { UpstreamConnection } from "../../upstream/connection.ts";
+import type { ServerDescription, UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
 import { answerOfResult, replyOf } from "./answer.ts";
@@ -60,7 +60,7 @@ async function listen(
 ): Promise<Answer<{ readonly result: JsonObject }>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
   const connections = await group.open();
-  const filter = supportedFilter((params as JsonObject).notifications as JsonObject, connections);
+  const filter = supportedFilter((params as JsonObject).notifications as JsonObject, await group.servers());
   const stamped = (note: JsonRpcNotification): void => void reply.send(stamp(note, request.id));
   stamped({
     jsonrpc: "2.0",
@@ -114,8 +114,8 @@ function aborted(signal: CancelSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-function supportedFilter(requested: JsonObject, connections: readonly UpstreamConnection[]): Filter {
-  const able = mergeCapabilities(connections.map(({ server }) => server));
+function supportedFilter(requested: JsonObject, servers: readonly ServerDescription[]): Filter {
+  const able = mergeCapabilities(servers);
   const flag = (capability: string, name: string): boolean =>
     isJsonObject(able[capability]) && able[capability][name] === true;
   const uris = readUris(requested.resourceSubscriptions);

@@ -226,13 +226,12 @@ async function send(
 }
 
 async function discover(parts: McpServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
-  const servers = (await caller.group.open()).map(({ server }) => server);
-  return { jsonrpc: "2.0", id: request.id, result: discoverResult(parts.identity, servers) };
+  return { jsonrpc: "2.0", id: request.id, result: discoverResult(parts.identity, await caller.group.servers()) };
 }
 
 /** Throws METHOD_UNKNOWN for what no upstream can serve, so that declared capabilities and responses agree. */
 async function requireCapability(caller: Caller, row: McpMethod, method: string): Promise<void> {
-  const able = mergeCapabilities((await caller.group.open()).map(({ server }) => server));
+  const able = mergeCapabilities(await caller.group.servers());
   if (row.needs !== null && !Object.hasOwn(able, row.needs)) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
 }
 

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -24,22 +25,25 @@ describe("the tools of upstreams that nobody trusts", () => {
       response.end("{}");
     }).listen(0, "127.0.0.1");
     await once(trap, "listening");
+    const { port } = trap.address() as AddressInfo;
+    const lists = {
+      first: hostileTools(`http://127.0.0.1:${port}/schema.json`),
+      second,
+      prefixed: [tool("claimed")],
+      vast: [tool("all_too_vast", { inputSchema: vast(100_000) })],
+      deep: [tool("all_too_deep", { inputSchema: nested(1_000) })],
+    };
     world = await openWorld({
-      servers: (folder) => ({
-        first: catalogServer(join(folder, "first.json")),
-        second: catalogServer(join(folder, "second.json")),
-        prefixed: catalogServer(join(folder, "prefixed.json")),
-        vast: catalogServer(join(folder, "vast.json")),
-        deep: catalogServer(join(folder, "deep.json")),
-      }),
+      servers: (folder) =>
+        Object.fromEntries(
+          Object.entries(lists).map(([name, tools]) => {
+            const file = join(folder, `${name}.json`);
+            writeFileSync(file, JSON.stringify(tools));
+            return [name, catalogServer(file)];
+          }),
+        ),
       keys: { prefixed: "tool_prefix: p_" },
     });
-    const { port } = trap.address() as AddressInfo;
-    await publish("first", hostileTools(`http://127.0.0.1:${port}/schema.json`));
-    await publish("second", second);
-    await publish("prefixed", [tool("claimed")]);
-    await publish("vast", [tool("all_too_vast", { inputSchema: vast(100_000) })]);
-    await publish("deep", [tool("all_too_deep", { inputSchema: nested(1_000) })]);
     client = await world.connect("v1");
   });
 

@@ -38,6 +38,11 @@ export function scriptedServer(answers: object): ServerProgram {
   return fixture("scripted-server", [], { ANSWERS: JSON.stringify(answers) });
 }
 
+/** The server, after `first`, a line of shell. */
+export function lateServer(first: string, { command, args, env: variables }: ServerProgram): ServerProgram {
+  return { command: "sh", args: ["-c", `${first}; exec "$0" "$@"`, command, ...args], env: variables };
+}
+
 function fixture(name: string, args: readonly string[], variables: Readonly<Record<string, string>>): ServerProgram {
   const path = fileURLToPath(new URL(`../../fixture/${name}.js`, import.meta.url));
   return { command: process.execPath, args: [path, ...args], env: { ...env, ...variables } };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { scripts } from "../../fixture/model-provider.ts";
 import { Agent } from "../../support/agent.ts";
@@ -51,19 +52,23 @@ describe("/metrics, of how a gateway stands", () => {
   it("says which upstreams are up, and which are not any more", async () => {
     const upstream = await startRecorder();
     gateway = await startGateway({ config: siteConfig({ remoteUrl: upstream.url }), files: siteFiles() });
-    const upstreams = async (): Promise<unknown> =>
+    const upstreams = async (): Promise<Readonly<Record<string, number>>> =>
       byLabel(await scrape((gateway as RunningGateway).metricsUrl), "gateway_upstreams");
-    expect(await upstreams()).to.deep.equal({ idle: 1, up: 0, down: 0 });
+    // It starts with the gateway.
+    while ((await upstreams()).up !== 1) await sleep(20);
+    expect(await upstreams()).to.deep.equal({ idle: 0, starting: 0, up: 1, down: 0 });
     await upstream.stop();
+    await gateway.stop();
+    gateway = await startGateway({ config: siteConfig({ remoteUrl: upstream.url }), files: siteFiles() });
     const agent = new Agent(gateway.url, siteKey);
     await agent.call("echo");
     await agent.hangUp();
-    expect(await upstreams()).to.deep.equal({ idle: 0, up: 0, down: 1 });
+    expect(await upstreams()).to.deep.equal({ idle: 0, starting: 0, up: 0, down: 1 });
     const other = await startRecorder();
     await gateway.stop();
     gateway = await startGateway({ config: siteConfig({ remoteUrl: other.url }), files: siteFiles() });
     await new Agent(gateway.url, siteKey).call("echo");
-    expect(await upstreams()).to.deep.equal({ idle: 0, up: 1, down: 0 });
+    expect(await upstreams()).to.deep.equal({ idle: 0, starting: 0, up: 1, down: 0 });
     await other.stop();
   });
 

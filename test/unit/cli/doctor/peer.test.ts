@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -49,6 +50,28 @@ describe("doctor: who has to be there", () => {
   }
 
   describe("upstreams", () => {
+    it("says how many of a running gateway are starting or down, and is silent once all are up", async () => {
+      let counts = { starting: 1, down: 2 };
+      const server = createHttpServer((_, response) => {
+        const { starting, down } = counts;
+        response.end(`gateway_upstreams{state="starting"} ${starting}\ngateway_upstreams{state="down"} ${down}\n`);
+      });
+      await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+      const { listen } = await configured("listen: { metrics_port: 0 }");
+      const upstreams = (await configured("upstreams: [{name: a, transport: stdio, command: node}]")).upstreams;
+      const target = await world.target({ upstreams, listen: { ...listen, metricsPort: port } }, process.env);
+      const running = { ...target, holder: { pid: 1, name: "node" } };
+      const fix = "`gateway upstreams list` says which, and why";
+      expect(told(await checkUpstreams(running), "warn")).to.equal(
+        `1 of the running gateway: starting; ${fix}\n2 of the running gateway: down; ${fix}`,
+      );
+      expect(statuses(await checkUpstreams(target)), "of none that runs").to.deep.equal(["ok"]);
+      counts = { starting: 0, down: 0 };
+      expect(statuses(await checkUpstreams(running))).to.deep.equal(["ok"]);
+      server.close();
+      expect(statuses(await checkUpstreams(running)), "without an answer").to.deep.equal(["ok"]);
+    });
+
     it("finds a URL that nobody answers, and tells no path of it", async () => {
       const config = await configured(
         `upstreams: [{name: a, transport: http, url: "http://127.0.0.1:${port}/hidden"}]`,
