@@ -68,6 +68,7 @@ export interface GroupScope {
   readonly holder: PlaceHolder | null;
   /** The client's protocol era; responses are translated to it, whatever the upstream speaks. */
   readonly era: McpEra;
+  /** The gateway's own: what a client calls itself is judged by nobody, and reaches no upstream. */
   readonly clientInfo: JsonObject;
   readonly capabilities: JsonObject;
   readonly listener: ConnectionListener;

@@ -45,9 +45,10 @@ export class UpstreamFleet {
   }
 
   /** Connections for one client: its own where the upstream is configured so, else a share of the common one. */
-  group(scope: GroupScope): UpstreamGroup {
+  group(scope: Omit<GroupScope, "clientInfo">): UpstreamGroup {
     const handlers: Set<NotificationHandler> = new Set();
-    const extended = { ...scope, listener: withHandlers(scope.listener, handlers) };
+    const clientInfo = this.#gatewayInfo;
+    const extended: GroupScope = { ...scope, clientInfo, listener: withHandlers(scope.listener, handlers) };
     const links = this.#upstreams.map((upstream) =>
       upstream.config.connection === "session"
         ? new OwnLink(upstream, extended, this.#ports)

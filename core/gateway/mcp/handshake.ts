@@ -15,12 +15,10 @@ import { clientIdentity } from "../../http/access.ts";
 import type { ConnectionListener, ServerDescription } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { Caller } from "./caller.ts";
+import { relayedCapabilities } from "./client-capability.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
 import { type RelayParts, relayNotification, unsolicited } from "./notification.ts";
 import { McpSession, type SessionOwner } from "./session.ts";
-
-/** The client capabilities that are relayed to upstreams; their requests to the client are governed. */
-const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
 
 export interface HandshakeParts extends ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
@@ -72,7 +70,7 @@ function makeSession(
   id: string,
   owner: SessionOwner,
   scope: SessionScope,
-  { clientInfo, capabilities }: Introduction,
+  { capabilities }: Introduction,
 ): McpSession {
   const { principal, client } = owner;
   const caller = (): Caller => ({
@@ -88,7 +86,6 @@ function makeSession(
   const group = parts.fleet.group({
     holder: principal,
     era: "legacy",
-    clientInfo,
     capabilities,
     listener: listenerOf(parts, caller, () => session),
   });
@@ -124,12 +121,7 @@ function readInitialize(params: JsonObject | undefined): Introduction {
   if (typeof protocolVersion !== "string") throw invalidMember("protocolVersion", "a string", protocolVersion);
   if (!isJsonObject(capabilities)) throw invalidMember("capabilities", "an object", capabilities);
   if (!isJsonObject(clientInfo)) throw invalidMember("clientInfo", "an object", clientInfo);
-  const kept = relayedCapabilities.filter((name) => isJsonObject(capabilities[name]));
-  return {
-    protocolVersion,
-    clientInfo,
-    capabilities: Object.fromEntries(kept.map((name) => [name, capabilities[name] as Json])),
-  };
+  return { protocolVersion, clientInfo, capabilities: relayedCapabilities(capabilities) };
 }
 
 function invalidMember(member: string, expected: string, got: Json | undefined): GatewayError {

@@ -3,7 +3,8 @@ import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { type McpEra, metaKey, typeName } from "../../action/json-rpc.ts";
-import { type TraceContext, traceparentOf } from "../../action/trace.ts";
+import { readTraceContext, type TraceContext, traceparentOf } from "../../action/trace.ts";
+import { relayedCapabilities } from "./client-capability.ts";
 
 /** The target of a request: the owner of a tool, prompt, resource or reference, every upstream, or the gateway itself. */
 type Routing = "tool" | "prompt" | "resource" | "reference" | "every" | "list" | "listen";
@@ -88,7 +89,7 @@ export function pickParams(row: McpMethod, params: JsonObject | undefined): Json
   return picked;
 }
 
-/** `_meta` keys that control the protocol, not the action; they are relayed and never evaluated. */
+/** `_meta` keys that control the protocol, not the action; they are never evaluated. */
 const steering: readonly string[] = [
   "progressToken",
   "traceparent",
@@ -98,22 +99,26 @@ const steering: readonly string[] = [
 ];
 /** `_meta` keys that no setting forwards with the action. A ticket is for the gateway only. */
 const unpassable: readonly string[] = [...steering, ticketMetaKey];
-const maxSteeringText = 512;
+const maxProgressToken = 512;
+const logLevels: readonly Json[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /** The prefix of the gateway's own input requests; responses to them are not forwarded. */
 export const ownQuestion = "io.agent-governance-gateway/review/";
 
-/** The part of a request's `_meta` that is relayed with the action; `trace`, where given, replaces the client's own. */
+/**
+ * The part of a request's `_meta` that steers how it is answered: closed values, written anew, as nobody judges them. `trace`,
+ * where given, replaces the client's own. The token of progress is the client's: on the wire a connection has its own.
+ */
 export function steeringMeta(meta: JsonObject, trace?: TraceContext): JsonObject {
   const kept: Record<string, Json> = {};
-  for (const key of steering) {
-    const value = Object.hasOwn(meta, key) ? meta[key] : undefined;
-    if (trace !== undefined && key === "tracestate") continue;
-    if (value !== undefined && isSteering(key, value)) kept[key] = value;
-  }
-  if (trace === undefined) return kept;
-  kept.traceparent = traceparentOf(trace);
-  if (trace.state !== undefined) kept.tracestate = trace.state;
+  const token = own(meta, "progressToken");
+  if (isProgressToken(token)) kept.progressToken = token;
+  const context = trace ?? readTraceContext(own(meta, "traceparent"));
+  if (context !== undefined) kept.traceparent = traceparentOf(context);
+  const level = own(meta, metaKey.logLevel);
+  if (level !== undefined && logLevels.includes(level)) kept[metaKey.logLevel] = level;
+  const capabilities = own(meta, metaKey.clientCapabilities);
+  if (isJsonObject(capabilities)) kept[metaKey.clientCapabilities] = relayedCapabilities(capabilities);
   return kept;
 }
 
@@ -147,8 +152,10 @@ function withoutOwn(responses: Json | undefined): Json | undefined {
   return others.length === 0 ? undefined : Object.fromEntries(others);
 }
 
-function isSteering(key: string, value: Json): boolean {
-  if (key === metaKey.clientCapabilities) return isJsonObject(value);
-  if (typeof value === "string") return value.length <= maxSteeringText;
-  return key === "progressToken" && Number.isInteger(value);
+function own(meta: JsonObject, key: string): Json | undefined {
+  return Object.hasOwn(meta, key) ? meta[key] : undefined;
+}
+
+function isProgressToken(value: Json | undefined): value is string | number {
+  return typeof value === "string" ? value.length <= maxProgressToken : Number.isInteger(value);
 }

@@ -62,8 +62,8 @@ export async function serveRequest(
 /** Serves one request by the upstream that owns the named tool, prompt or resource. */
 function serveCall(parts: McpServiceParts, open: OpenRequest, row: McpMethod): Promise<JsonRpcResponse> {
   const { caller, request, meta } = open;
-  // As in MCP, `_meta` precedes the header. A `tracestate` header is not read: headers of clients reach no upstream.
-  const parent = readTraceContext(meta.traceparent, meta.tracestate) ?? readTraceContext(caller.traceparent);
+  // As in MCP, `_meta` precedes the header.
+  const parent = readTraceContext(meta.traceparent) ?? readTraceContext(caller.traceparent);
   return parts.tracer.run({ protocol: "mcp", method: request.method, parent }, async (span) => {
     const result = await runUntilReviewed(parts, open, row, span);
     if (result.kind === "answered" || row.routing !== "tool") {

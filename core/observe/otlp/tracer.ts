@@ -70,7 +70,7 @@ export class RoadTracer implements Tracer {
     const attributes = request.protocol === "mcp" ? { "mcp.method.name": method } : { "gen_ai.operation.name": method };
     const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent));
     const span = this.#tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, context);
-    const call = { method, state: parent?.state, description: undefined, judged: 0 };
+    const call = { method, description: undefined, judged: 0 };
     return new RoadSpan(this.#ports, call, span, "request");
   }
 }
@@ -112,8 +112,6 @@ interface SpanPorts {
 /** State shared by the spans of one request. */
 interface TracedCall {
   readonly method: string;
-  /** `tracestate` of the client. */
-  readonly state: string | undefined;
   /** Name and attributes of the latest action. */
   description: Description | undefined;
   /** Number of judged pieces of the output. */
@@ -152,8 +150,7 @@ class RoadSpan implements Span {
     this.#span = span;
     this.#kind = kind;
     const { traceId, spanId, traceFlags } = span.spanContext();
-    const { state } = call;
-    this.context = { traceId, spanId, sampled: (traceFlags & 1) === 1, ...(state === undefined ? {} : { state }) };
+    this.context = { traceId, spanId, sampled: (traceFlags & 1) === 1 };
   }
 
   begin(step: SpanStep): Span {

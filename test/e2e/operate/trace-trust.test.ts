@@ -72,19 +72,11 @@ describe("what a client says of its trace", () => {
     expect(await world.collector.trace(said.traceId)).to.have.length.above(4);
   });
 
-  it("takes `tracestate` along from `_meta` where it can be read, and nothing of `baggage` or of headers", async () => {
+  it("takes nothing along of `tracestate` and `baggage`, in `_meta` or in headers [S78]", async () => {
     const { text } = newTraceparent();
     const state = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE";
     const kept = await call({ traceparent: text, tracestate: state, baggage: "user=alice" });
-    expect(Object.keys(metaOf(kept)).sort()).to.deep.equal(["traceparent", "tracestate"]);
-    expect(metaOf(kept).tracestate).to.equal(state);
-    const long = `a=${"x".repeat(300)}`;
-    const many = Array.from({ length: 33 }, (_, at) => `k${at}=1`).join(",");
-    for (const tracestate of ["a=1,a=2", "A=1", "=1", "a=", "a", long, many]) {
-      expect(Object.keys(metaOf(await call({ traceparent: text, tracestate }))), tracestate).to.deep.equal([
-        "traceparent",
-      ]);
-    }
+    expect(Object.keys(metaOf(kept))).to.deep.equal(["traceparent"]);
     const sent = await post({ traceparent: text, tracestate: state, baggage: "user=alice" });
     expect(JSON.stringify(sent)).to.not.match(/rojo|alice|tracestate|baggage/);
   });

@@ -120,7 +120,7 @@ describe("a message", () => {
       '{"progressToken":"p","traceparent":"00-x","vendor/secret":1,"io.modelcontextprotocol/clientInfo":{"name":"x"}}';
     await post(world, echoCall().replace('"arguments"', `"_meta":${meta},"arguments"`));
     const call = JSON.parse((await world.upstream.calls()).at(-1)?.body ?? "{}");
-    expect(Object.keys(call.params._meta)).to.have.members(["progressToken", "traceparent"]);
+    expect(Object.keys(call.params._meta)).to.deep.equal(["progressToken"]);
     expect(call.params._meta.progressToken).to.be.a("number");
   });
 

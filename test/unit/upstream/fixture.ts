@@ -82,11 +82,12 @@ export function openFleet(configs: readonly UpstreamConfig[], replyBytes = 1_000
   return { fleet, events };
 }
 
-export function scope(overrides: Partial<GroupScope> = {}): GroupScope {
+type ClientScope = Omit<GroupScope, "clientInfo">;
+
+export function scope(overrides: Partial<ClientScope> = {}): ClientScope {
   return {
     holder: { id: "key", tenant: "acme" },
     era: "legacy",
-    clientInfo: { name: "client", version: "1" },
     capabilities: {},
     listener: listener(),
     ...overrides,

@@ -28,7 +28,7 @@ describe("request(request, exchange)", () => {
     expect(JSON.parse(textOf(echoed))).to.deep.equal({ name: "echo", _meta: { traceparent: "00-1" } });
   });
 
-  it("sends the envelope of the stateless revision to a modern upstream, with its own revision", async () => {
+  it("sends the envelope of the stateless revision to a modern upstream, with its own revision and the name of the gateway", async () => {
     const { group } = openGroup(hostile("modern"), { era: "modern" });
     const connection = await group.connection("up");
     const meta = {
@@ -38,7 +38,7 @@ describe("request(request, exchange)", () => {
     const echoed = await connection.request({ method: "tools/call", params: { name: "echo" } }, { meta });
     expect(JSON.parse(textOf(echoed))._meta).to.deep.equal({
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-      "io.modelcontextprotocol/clientInfo": { name: "client", version: "1" },
+      "io.modelcontextprotocol/clientInfo": { name: "gateway", version: "1.0.0" },
       "io.modelcontextprotocol/clientCapabilities": { roots: {} },
     });
   });
