@@ -11,7 +11,7 @@ import { checkpointKey, type EvidenceStore } from "../evidence/record/key-space.
 import { StoreView } from "../evidence/record/store-view.ts";
 import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
 import { type Installation, openInstallation } from "../evidence/witness/installation.ts";
-import { everything, findDamage } from "../store/damage.ts";
+import { findDamageInThread } from "../store/damage-thread.ts";
 import { corruption, stateFault } from "../store/open.ts";
 import { HeldSnapshot } from "../store/rewrite.ts";
 import { BackupFolder, backupName } from "./folder.ts";
@@ -144,7 +144,7 @@ export class Backups {
   async #checkState(): Promise<void> {
     const { stateDir } = this.#options;
     if (stateDir === null) return;
-    const damage = await findDamage(stateDir, { ...everything, signal: this.#stop.signal });
+    const damage = await findDamageInThread(stateDir, this.#stop.signal);
     if (damage !== undefined) throw stateFault(stateDir, corruption(damage));
   }
 

@@ -19,8 +19,6 @@ export interface CheckExtent {
   readonly wholeBytes: number;
   /** Tables, the newest first, of which at least the footer, index, metaindex and filter are read. */
   readonly tables: number;
-  /** Ends the check: it rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
 }
 
 /** Every byte of every file. */
@@ -121,7 +119,6 @@ class StoreCheck {
       const stem = String(number).padStart(6, "0");
       const name = there.has(`${stem}.sst`) ? `${stem}.sst` : `${stem}.ldb`;
       wholeBytes -= size;
-      extent.signal?.throwIfAborted();
       await this.#orMoved(
         async () => {
           if (!there.has(name)) throw missing(name);

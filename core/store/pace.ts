@@ -11,8 +11,6 @@ interface PaceOptions {
   readonly signal?: AbortSignal;
 }
 
-const maxRestMs = 100;
-
 /** Cuts long work of the event loop into slices with rests between them, in which requests are served. */
 export class Pace {
   readonly #options: PaceOptions;
@@ -25,14 +23,14 @@ export class Pace {
 
   /**
    * Resolves after a rest where the slice is used up, and at once otherwise; call it between small pieces of work. Time in
-   * which the work waited counts as work. Rejects with the signal's reason once the work is to end.
+   * which the work waited counts as work, up to that of another slice. Rejects with the signal's reason once the work is to end.
    */
   async rest(): Promise<void> {
     const { sliceMs, restRatio, elapsedMs, signal } = this.#options;
     signal?.throwIfAborted();
     const usedMs = elapsedMs() - this.#beganMs;
     if (usedMs < sliceMs) return;
-    await sleep(Math.min(Math.ceil(usedMs * restRatio), maxRestMs));
+    await sleep(Math.ceil(Math.min(usedMs, 2 * sliceMs) * restRatio));
     signal?.throwIfAborted();
     this.#beganMs = elapsedMs();
   }

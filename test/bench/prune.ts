@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "undici";
+import { Client, type Dispatcher, Pool } from "undici";
 import type { EvidenceJob } from "../../core/evidence/evidence-jobs.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
@@ -103,20 +103,20 @@ async function watch(gateway: RunningGateway, end: Promise<unknown>): Promise<Wa
   void end.finally(() => {
     isOver = true;
   });
-  const client = new Client(gateway.url, { pipelining: 64 });
+  const client = new Pool(gateway.url, { connections: 64, pipelining: 1 });
   const health = new Client(gateway.url);
   const latencies: number[] = [];
   const pending = new Set<Promise<void>>();
   let [refused, heldMs] = [0, 0];
   const held = (async () => {
-    for (; !isOver; await sleep(5)) heldMs = Math.max(heldMs, await timeOf(() => ask(health, "GET", "/health")));
+    for (; !isOver; await sleep(50)) heldMs = Math.max(heldMs, await timeOf(() => ask(health, "GET", "/health")));
   })();
   const start = performance.now();
   for (let count = 0; !isOver; count++) {
     const call = (async () => {
       latencies.push(
         await timeOf(async () => {
-          const { status, text } = await ask(client, "POST", "/mcp", lookupCall(count));
+          const { status, text } = await ask(client, "POST", "/mcp", count);
           if (status !== 200 || text.includes('"isError":true')) refused++;
         }),
       );
@@ -137,9 +137,22 @@ async function watch(gateway: RunningGateway, end: Promise<unknown>): Promise<Wa
   };
 }
 
-async function ask(client: Client, method: "GET" | "POST", path: string, body?: string) {
-  const headers = { "x-api-key": key, "content-type": "application/json" };
-  const { statusCode, body: answer } = await client.request({ method, path, headers, ...(body && { body }) });
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Each call in one of 50 sessions. */
+async function ask(client: Dispatcher, method: "GET" | "POST", path: string, n?: number): Promise<Answer> {
+  const session = n === undefined ? {} : { "x-gateway-session-id": `live${n % 50}` };
+  const headers = { "x-api-key": key, "content-type": "application/json", ...session };
+  const body = n === undefined ? undefined : lookupCall(n);
+  const { statusCode, body: answer } = await client.request({
+    method,
+    path,
+    headers,
+    ...(body !== undefined && { body }),
+  });
   return { status: statusCode, text: await answer.text() };
 }
 

@@ -41,11 +41,15 @@ export interface BundleContent {
 
 /** The bundle of a session as one file: JSON Lines. Equal contents make equal bytes. */
 export function buildBundle(content: BundleContent, key: SigningKey): Buffer {
+  return sealBundle([...bundleLines(content)], key);
+}
+
+/** The lines of a bundle but the seal, each made when it is asked for. */
+export function* bundleLines(content: BundleContent): Generator<string, void> {
   const checkpoint = parseCheckpoint(content.checkpoint);
-  if (checkpoint === undefined) throw new TypeError("buildBundle: expected a checkpoint's note");
-  const head = canonicalJson(headOf(content, checkpoint) as unknown as Json);
-  const entries = content.texts.map((text) => entryOf(content, text));
-  return sealBundle([head, ...entries], key);
+  if (checkpoint === undefined) throw new TypeError("bundleLines: expected a checkpoint's note");
+  yield canonicalJson(headOf(content, checkpoint) as unknown as Json);
+  for (const text of content.texts) yield entryOf(content, text);
 }
 
 /** The lines, and the seal over them as the last. */

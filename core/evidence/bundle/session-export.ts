@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Clock } from "../../action/id.ts";
@@ -16,9 +17,10 @@ import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import {
   type BundleContent,
-  buildBundle,
+  bundleLines,
   type ShownField,
   type ShownFields,
+  sealBundle,
   type WithheldField,
   type Witnessed,
   withhold,
@@ -73,7 +75,13 @@ export class SessionExport {
     const { keyId } = content;
     const key = await this.#parts.keys.find(keyId);
     if (key === undefined) throw unavailable(tenant, `is signed by key \`${keyId}\`, which is not in the key folder`);
-    return buildBundle(content, key);
+    const lines: string[] = [];
+    for (const line of bundleLines(content)) {
+      lines.push(line);
+      // Requests are served in between.
+      if (lines.length % atOnce === 0) await setImmediate();
+    }
+    return sealBundle(lines, key);
   }
 
   /** Collects the content of a bundle. Throws like `bundle`. */
@@ -154,7 +162,18 @@ interface ReadRecord extends BundledRecord {
   readonly text: string;
 }
 
+/** Records that are read or written without a turn for others. */
+const atOnce = 64;
+
 async function readRecords(view: StoreView, tenant: string, seqs: readonly number[]): Promise<readonly ReadRecord[]> {
+  const read: ReadRecord[] = [];
+  for (let at = 0; at < seqs.length; at += atOnce) {
+    for (const record of await readSome(view, tenant, seqs.slice(at, at + atOnce))) read.push(record);
+  }
+  return read;
+}
+
+async function readSome(view: StoreView, tenant: string, seqs: readonly number[]): Promise<readonly ReadRecord[]> {
   const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, seq)));
   return texts.map((text, at) => {
     const record = text === undefined ? undefined : readRecord(text);
