@@ -17,14 +17,21 @@ interface CapabilityClaims {
 }
 
 /**
- * The capability of a tool: configuration first, then annotations, then `execute`.
- * Annotations may tighten what is configured; they loosen only where the operator trusts them.
+ * The capability of a tool: what the configuration states is final. Where it states nothing, annotations may tighten
+ * `execute`; they loosen it only where the operator trusts them.
  */
 export function resolveCapability(claims: CapabilityClaims): Capability {
+  if (claims.configured !== undefined) return claims.configured;
   const hinted = capabilityHint(claims.annotations);
-  if (claims.configured !== undefined) return hinted === "delete" ? "delete" : claims.configured;
   if (hinted === "delete" || claims.trustAnnotations) return hinted ?? "execute";
   return "execute";
+}
+
+/** Returns the stronger capability that annotations claim for a tool whose own one is configured; undefined for none. */
+export function contradictingHint({ configured, annotations }: CapabilityClaims): Capability | undefined {
+  const hinted = capabilityHint(annotations);
+  if (configured === undefined || hinted === undefined) return undefined;
+  return capabilities.indexOf(hinted) > capabilities.indexOf(configured) ? hinted : undefined;
 }
 
 function capabilityHint(annotations: ToolAnnotations | undefined): Capability | undefined {

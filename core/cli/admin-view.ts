@@ -41,13 +41,16 @@ export function wholeListView<T>(line: (item: T) => string): View {
   };
 }
 
-/** Prints a list that comes whole as a table. */
-export function tableView<T>(columns: readonly Column<T>[]): View {
+/** Prints a list that comes whole as a table, and below it what `remarks` has to say of each item, a line each. */
+export function tableView<T>(columns: readonly Column<T>[], remarks: (item: T) => readonly string[] = () => []): View {
   return async (call) => {
     const items = await fetchWhole<T>(call, call.operation);
     if (call.json) for (const item of items) print(asciiJson(item));
     else if (items.length === 0) say("none");
-    else printTable(columns, items);
+    else {
+      printTable(columns, items);
+      for (const remark of items.flatMap(remarks)) print(remark);
+    }
   };
 }
 

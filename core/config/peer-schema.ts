@@ -109,14 +109,17 @@ export const upstreamSchema = object("One MCP server.", {
     default: 300_000,
   }),
   capabilities: map(
-    "Capability of each tool, by its name at the upstream or by glob. Left out: `execute`.",
+    "Capability of each tool, by its name at the upstream or by glob. It is final, whatever the upstream's annotations say. Left out: `execute`, or `delete` where they say so.",
     "tool_glob",
     enumeration("The capability.", capabilities),
     { default: {} },
   ),
-  trust_annotations: flag("Let the upstream's tool annotations weaken a capability. They can always strengthen it.", {
-    default: false,
-  }),
+  trust_annotations: flag(
+    "Let the upstream's tool annotations decide the capability of a tool that `capabilities` leaves out. Else they can only strengthen it.",
+    {
+      default: false,
+    },
+  ),
   untrusted: list(
     "Tools, by their name at the upstream, and methods, such as `resources/read`, that return third-party content: they taint the session `untrusted`.",
     string("A name, or a glob with `*`.", { format: "action_glob" }),

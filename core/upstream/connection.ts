@@ -1,4 +1,5 @@
 import type { CancelSignal } from "../action/cancellation.ts";
+import type { Capability } from "../action/capability.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
 import type { PlaceHolder } from "../action/place-share.ts";
@@ -111,6 +112,13 @@ export interface UpstreamHealth {
   readonly failures: number;
   /** The fault, where it is down. */
   readonly reason?: string;
+}
+
+/** A tool whose annotations claim more than the operator stated. The statement is in force. */
+export interface Contradiction {
+  readonly tool: string;
+  readonly stated: Capability;
+  readonly annotated: Capability;
 }
 
 export interface Withheld {

@@ -5,8 +5,9 @@ import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
 import type { SharePercents } from "../action/place-share.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
-import type { ConnectionListener, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
+import type { ConnectionListener, Contradiction, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";
+import { type HiddenTool, HiddenTools } from "./hidden-tools.ts";
 import { type LinkPorts, OwnLink } from "./own-link.ts";
 import { SharedConnection, SharedLink } from "./shared-connection.ts";
 import { Upstream } from "./upstream.ts";
@@ -25,8 +26,16 @@ interface FleetOptions {
   readonly onEvent?: UpstreamEventSink;
 }
 
+/** An upstream, its tools that policy hid from the tenant's agents, and those whose annotations the operator overrules. */
+export interface UpstreamView extends UpstreamHealth {
+  readonly hidden: readonly HiddenTool[];
+  readonly contradictions: readonly Contradiction[];
+}
+
 /** All configured upstreams. Owns every process and socket it opened. */
 export class UpstreamFleet {
+  /** The tools that policy hid from agents, as the lists that were served record them. */
+  readonly hiddenTools: HiddenTools = new HiddenTools();
   readonly #upstreams: readonly Upstream[];
   readonly #ports: LinkPorts;
   readonly #gatewayInfo: { readonly name: string; readonly version: string };
@@ -92,6 +101,15 @@ export class UpstreamFleet {
 
   health(): readonly UpstreamHealth[] {
     return this.#upstreams.map((upstream) => upstream.health());
+  }
+
+  /** The upstreams as operators of a tenant see them. */
+  overview(tenant: string): readonly UpstreamView[] {
+    return this.#upstreams.map((upstream) => ({
+      ...upstream.health(),
+      hidden: this.hiddenTools.of(tenant, upstream.config.name),
+      contradictions: upstream.tools.contradictions,
+    }));
   }
 
   /** Ends all connections. Resolves when every process is gone. */

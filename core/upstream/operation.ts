@@ -1,6 +1,8 @@
 import { Type } from "@sinclair/typebox";
+import { capabilities } from "../action/capability.ts";
+import { roles } from "../action/role.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import { anyText, enumOf, jsonResponse, whole, wholeNumber } from "../operation/shape.ts";
+import { anyText, enumOf, jsonResponse, nullable, whole, wholeNumber } from "../operation/shape.ts";
 import type { UpstreamFleet } from "./fleet.ts";
 
 const upstream = Type.Object({
@@ -10,6 +12,19 @@ const upstream = Type.Object({
   connections: wholeNumber,
   failures: wholeNumber,
   reason: Type.Optional(anyText),
+  hidden: Type.Array(
+    Type.Object({
+      tool: anyText,
+      role: enumOf(roles),
+      rule: nullable(anyText),
+      reason: anyText,
+    }),
+    { description: "Tools that policy hid from agents of the tenant when they last listed them, and the rule" },
+  ),
+  contradictions: Type.Array(
+    Type.Object({ tool: anyText, stated: enumOf(capabilities), annotated: enumOf(capabilities) }),
+    { description: "Tools whose annotations claim more than the configuration states, which is in force" },
+  ),
 });
 
 /** MCP upstreams. */
@@ -20,7 +35,7 @@ export const upstreamOperations = {
     path: "/admin/v1/upstreams",
     access: "upstream.read",
     tag: "traffic",
-    summary: "List the upstreams and their health",
+    summary: "List the upstreams, their health, and the tools that policy hides",
     response: jsonResponse("The whole list.", whole(upstream)),
     errors: [],
   },
@@ -30,7 +45,7 @@ export const upstreamOperations = {
 export function upstreamHandlers({
   fleet,
 }: {
-  readonly fleet: Pick<UpstreamFleet, "health">;
+  readonly fleet: Pick<UpstreamFleet, "overview">;
 }): AdminHandlers<typeof upstreamOperations> {
-  return { listUpstreams: () => ({ items: fleet.health(), next: null }) };
+  return { listUpstreams: ({ tenant }) => ({ items: fleet.overview(tenant), next: null }) };
 }

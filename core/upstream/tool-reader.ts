@@ -1,10 +1,11 @@
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
-import { type Capability, resolveCapability } from "../action/capability.ts";
+import { type Capability, contradictingHint, resolveCapability } from "../action/capability.ts";
 import { compileGlob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { valueAt } from "../action/json-pointer.ts";
 import { toolNamePattern } from "../action/json-rpc.ts";
 import type { UpstreamSettings } from "../config/gateway-config.ts";
+import type { Contradiction } from "./connection.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 
 /** A tool as clients may see and call it. */
@@ -26,6 +27,7 @@ export interface ListedTool {
 
 const maxDefinition = 1024 * 1024;
 const maxKept = 10_000;
+const maxContradictions = 1_000;
 const maxKeptCharacters = 32 * 1024 * 1024;
 
 /** Reads the tool definitions of one upstream, each distinct definition once for all of its sessions. */
@@ -33,6 +35,7 @@ export class ToolReader {
   readonly #settings: UpstreamSettings;
   readonly #known: Map<string, ListedTool | string> = new Map();
   #keptCharacters = 0;
+  readonly #contradictions: Map<string, Contradiction> = new Map();
   /** The exposed names of the tools that were read. */
   readonly #names: Set<string> = new Set();
   readonly #paramHeaders: Map<string, readonly ParamHeader[]> = new Map();
@@ -63,6 +66,11 @@ export class ToolReader {
     return this.#paramHeaders.get(tool) ?? [];
   }
 
+  /** The tools whose annotations claim more than the operator stated, as they were last read. */
+  get contradictions(): readonly Contradiction[] {
+    return [...this.#contradictions.values()];
+  }
+
   /** Returns whether a tool of this upstream can have the exposed name. */
   mayList(exposedName: string): boolean {
     return exposedName.startsWith(this.#settings.toolPrefix);
@@ -85,6 +93,8 @@ export class ToolReader {
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
+    const claims = { configured: this.#configured(name), annotations: hints(annotations), trustAnnotations };
+    this.#noteContradiction(name, claims);
     if (this.#names.size >= maxKept) this.#names.clear();
     this.#names.add(exposedName);
     if (this.#paramHeaders.size >= maxKept) this.#paramHeaders.clear();
@@ -97,13 +107,17 @@ export class ToolReader {
       definition: toolPrefix === "" ? definition : { ...definition, name: exposedName },
       digest: contentDigest(canonicalJson(definition)),
       annotations,
-      capability: resolveCapability({
-        configured: this.#configured(name),
-        annotations: hints(annotations),
-        trustAnnotations,
-      }),
+      capability: resolveCapability(claims),
       paramHeaders,
     };
+  }
+
+  #noteContradiction(tool: string, claims: Parameters<typeof contradictingHint>[0]): void {
+    const annotated = contradictingHint(claims);
+    this.#contradictions.delete(tool);
+    if (annotated === undefined || claims.configured === undefined) return;
+    if (this.#contradictions.size >= maxContradictions) this.#contradictions.clear();
+    this.#contradictions.set(tool, { tool, stated: claims.configured, annotated });
   }
 
   /** Returns the configured capability: the exact name takes precedence over globs, and a longer glob over a shorter one. */

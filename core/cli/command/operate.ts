@@ -51,10 +51,10 @@ gateway usage --by principal --json`,
     commands: [
       adminCommand({
         name: "list",
-        summary: "List the MCP servers and their health",
+        summary: "List the MCP servers, their health, and the tools that policy hides from agents",
         operation: async () => (await upstreamOperations()).listUpstreams,
         examples: `
-# every MCP server and its state
+# every MCP server and its state; below it each tool that is hidden from agents, and the rule that hides it
 gateway upstreams list`,
         view: async () => (await import("../view/fleet.ts")).upstreamTable,
       }),

@@ -1,17 +1,29 @@
+import { escapeHidden } from "../../action/visible-text.ts";
 import type { BackupView } from "../../backup/backups.ts";
 import type { DeadLetterView } from "../../notify/dead-letter.ts";
 import type { ProviderView } from "../../provider/view.ts";
-import type { UpstreamHealth } from "../../upstream/connection.ts";
+import type { UpstreamView } from "../../upstream/fleet.ts";
 import { answerView, listView, tableView, type View } from "../admin-view.ts";
 
-export const upstreamTable: View = tableView<UpstreamHealth>([
-  { title: "upstream", of: ({ name }) => name },
-  { title: "state", of: ({ state }) => state },
-  { title: "transport", of: ({ transport }) => transport },
-  { title: "connections", isNumber: true, of: ({ connections }) => connections },
-  { title: "failures", isNumber: true, of: ({ failures }) => failures },
-  { title: "why", of: ({ reason = "" }) => reason },
-]);
+export const upstreamTable: View = tableView<UpstreamView>(
+  [
+    { title: "upstream", of: ({ name }) => name },
+    { title: "state", of: ({ state }) => state },
+    { title: "transport", of: ({ transport }) => transport },
+    { title: "connections", isNumber: true, of: ({ connections }) => connections },
+    { title: "failures", isNumber: true, of: ({ failures }) => failures },
+    { title: "why", of: ({ reason = "" }) => reason },
+  ],
+  ({ name, hidden, contradictions }) => [
+    ...hidden.map(({ tool, role, rule, reason }) => {
+      const by = rule === null ? reason : `${rule}: ${reason}`;
+      return `${escapeHidden(`${name}/${tool}`)} is hidden from the role ${role}, by ${escapeHidden(by)}`;
+    }),
+    ...contradictions.map(({ tool, stated, annotated }) => {
+      return `${escapeHidden(`${name}/${tool}`)} is \`${stated}\`, as configured; its annotations say \`${annotated}\``;
+    }),
+  ],
+);
 
 export const providerTable: View = tableView<ProviderView>([
   { title: "provider", of: ({ name }) => name },

@@ -1,17 +1,21 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
 import { everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
+import type { Evaluation } from "../../action/evaluation.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { evaluateAction, type Road, runAction } from "../../road/run.ts";
 import type { ListedItem } from "../../upstream/catalog.ts";
+import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import type { HiddenTool } from "../../upstream/hidden-tools.ts";
 import type { ListedTool } from "../../upstream/tool-reader.ts";
 import { answerOfResult, replyOf } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 
 export interface ListParts {
+  readonly fleet: UpstreamFleet;
   readonly road: Road;
   readonly actions: ActionFactory;
 }
@@ -57,9 +61,19 @@ async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObjec
   const visible: JsonObject[] = [];
   for (const tool of await caller.group.tools()) {
     const { evaluation } = await evaluateAction(parts.road, parts.actions.make(caller, seeing(tool), "list"));
-    if (evaluation.decision === "allow") visible.push(tool.definition);
+    const isShown = evaluation.decision === "allow";
+    if (isShown) visible.push(tool.definition);
+    const { tenant, role } = caller.principal;
+    const from = { tenant, role, upstream: tool.upstream, tool: tool.name };
+    parts.fleet.hiddenTools.update(from, isShown ? null : hiddenBy(evaluation));
   }
   return visible;
+}
+
+/** The rule that hides a tool, and its message. */
+function hiddenBy({ determining: [first], byDefault }: Evaluation): Pick<HiddenTool, "rule" | "reason"> {
+  if (first !== undefined) return { rule: first.rule, reason: first.message };
+  return { rule: null, reason: byDefault ? "no rule allows it" : "policy could not be evaluated" };
 }
 
 function seeing(tool: ListedTool): Attempt {

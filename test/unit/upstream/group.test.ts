@@ -33,7 +33,7 @@ describe("UpstreamGroup", () => {
         tools.map(({ exposedName, name, upstream, capability }) => [exposedName, name, upstream, capability]),
       ).to.deep.equal([
         ["read_a", "read_a", "a", "read"],
-        ["drop", "drop", "a", "delete"],
+        ["drop", "drop", "a", "write"],
         ["b.read_a", "read_a", "b", "execute"],
       ]);
       expect(tools[2]?.definition).to.deep.equal({ name: "b.read_a", inputSchema: object });
