@@ -25,6 +25,8 @@ import { type PrunedPrefix, readPruned } from "./pruned-prefix.ts";
 export class TileReader {
   readonly #reader: Reader;
   readonly #tenant: string;
+  /** Hashes that proofs share, at most one for each full tile and 255 leaves: what is read is one state of the store. */
+  readonly #shared = new Map<string, Promise<Buffer>>();
   #pruned: Promise<PrunedPrefix | undefined> | undefined;
 
   constructor(reader: Reader, tenant: string) {
@@ -101,9 +103,19 @@ export class TileReader {
   async #nodesBelow(level: number, first: number, count: number): Promise<Buffer> {
     const nodes: Buffer[] = [];
     for (let index = first; index < first + count; index++) {
-      nodes.push(level === 0 ? await this.#leaf(index) : await this.#fullTile(level - 1, index));
+      nodes.push(await this.#sharedNode(level, index));
     }
     return Buffer.concat(nodes);
+  }
+
+  #sharedNode(level: number, index: number): Promise<Buffer> {
+    const key = `${level}/${index}`;
+    let node = this.#shared.get(key);
+    if (node === undefined) {
+      node = level === 0 ? this.#leaf(index) : this.#fullTile(level - 1, index);
+      this.#shared.set(key, node);
+    }
+    return node;
   }
 
   async #fullTile(level: number, index: number): Promise<Buffer> {

@@ -95,6 +95,22 @@ describe("TileReader", () => {
     }
   });
 
+  it("reads what proofs share once, while the tile above is not full", async () => {
+    let reads = 0;
+    const get = async (key: string): Promise<string | undefined> => {
+      reads += 1;
+      return key === tileKey("acme", 1, 0) ? undefined : entries.get(key);
+    };
+    const counting = new TileReader({ get }, "acme");
+    for (let seq = 0; seq < 40; seq++) {
+      const proof = await counting.inclusionProof(seq, 65_536);
+      const root = roots.get(65_536) ?? Buffer.alloc(0);
+      expect(verifyInclusion(leafHash(sha256Hex(text(seq))), seq, 65_536, proof, root), String(seq)).to.equal(true);
+    }
+    // Two for each of the 255 other tiles, and for each proof those of its own tile and of the tile that is missing.
+    expect(reads).to.be.below(2 * 255 + 40 * 20);
+  });
+
   describe("when the store has a hole", () => {
     const around = (missing: string, instead?: string): TileReader =>
       new TileReader({ get: async (key) => (key === missing ? instead : entries.get(key)) }, "acme");
