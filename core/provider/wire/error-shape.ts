@@ -35,12 +35,8 @@ export function translateError(from: ModelApi, to: ModelApi, status: number, bod
   if (to === "messages") {
     const type = from === "messages" ? textOf(error.type) : undefined;
     const theirs = from === "messages" && isJsonObject(body) ? textOf(body.request_id) : undefined;
-    return {
-      type: "error",
-      error: { ...others, type: type ?? typeOf(status), message },
-      request_id: null,
-      ...(theirs === undefined ? {} : { provider_request_id: theirs }),
-    };
+    const id = theirs === undefined ? {} : { provider_request_id: theirs };
+    return { type: "error", error: { ...others, ...id, type: type ?? typeOf(status), message }, request_id: null };
   }
   const chatError = from === "chat" ? error : {};
   const type = textOf(from === "chat" ? chatError.type : error.type) ?? typeOf(status);

@@ -22,7 +22,7 @@ describe("a tool call that the baseline pack does not allow", () => {
   before(async () => {
     world = await openWorld({
       servers: (root) => ({ files: filesystemServer(join(root, "files")) }),
-      keys: { files: "capabilities: { read_*: read, list_*: read, create_directory: write, write_file: write }" },
+      keys: { files: "capabilities: { read_*: read, list_*: read, create_directory: write }" },
       rules: "baseline",
     });
     folder = join(world.folder, "files");

@@ -19,8 +19,8 @@ describe("translateError(from, to, status, body)", () => {
     });
     expect(translateError("messages", "messages", 529, messages)).to.deep.equal({
       ...messages,
+      error: { ...messages.error, provider_request_id: "theirs" },
       request_id: null,
-      provider_request_id: "theirs",
     });
   });
 
