@@ -192,20 +192,25 @@ describe("a tool call that is held for review", () => {
       await publish(world, {});
     });
 
+    /** Changes a file, and resolves once the gateway has it in force. */
+    async function reload(change: () => Promise<void>): Promise<void> {
+      const before = world.gateway.stderr().length;
+      await change();
+      world.gateway.process.kill("SIGHUP");
+      while (!world.gateway.stderr().slice(before).includes("configuration_reloaded")) await sleep(20);
+    }
+
     it("is refused, and not run, when its key is taken away meanwhile", async () => {
       const [before, file] = [notes(world), join(world.gateway.folder, "gateway.yaml")];
       const agent = new Agent(world.gateway.url, world.reviewerKey);
       const call = agent.call("note", { text: "whose key?" });
       await reviewer.awaitPending();
       const config = await readFile(file, "utf8");
-      await writeFile(file, config.replace(/^.*id: reviewer.*$/m, ""));
-      world.gateway.process.kill("SIGHUP");
+      await reload(() => writeFile(file, config.replace(/^.*id: reviewer.*$/m, "")));
       const { status, error } = await call;
       expect([status, error?.data?.code]).to.deep.equal([401, "KEY_UNKNOWN"]);
       await agent.hangUp();
-      await writeFile(file, config);
-      world.gateway.process.kill("SIGHUP");
-      await sleep(500);
+      await reload(() => writeFile(file, config));
       expect(notes(world)).to.equal(before);
     });
 
@@ -213,16 +218,12 @@ describe("a tool call that is held for review", () => {
       const [client, before] = [await world.connect("v2 modern"), notes(world)];
       const call = client.callTool("note", { text: "blocked" });
       const { id } = await reviewer.awaitPending();
-      await writeFile(join(world.gateway.folder, "packs/test/rules/rules.yaml"), blocked);
-      world.gateway.process.kill("SIGHUP");
-      await sleep(500);
+      await reload(() => writeFile(join(world.gateway.folder, "packs/test/rules/rules.yaml"), blocked));
       await reviewer.approve(id);
       const result = await call;
       expect(textOf(result)).to.include("Blocked by policy: no notes now (rule test.stop). Nothing was executed.");
       expect(notes(world)).to.equal(before);
-      await writeFile(join(world.gateway.folder, "packs/test/rules/rules.yaml"), rules);
-      world.gateway.process.kill("SIGHUP");
-      await sleep(500);
+      await reload(() => writeFile(join(world.gateway.folder, "packs/test/rules/rules.yaml"), rules));
     });
 
     it("is refused, and not run, when its session is stopped meanwhile", async () => {

@@ -18,7 +18,7 @@ export class Reviewer {
   }
 
   /**
-   * The one approval that is pending, as soon as there is one and the record of it is on disk. Rejects after 5 s, and
+   * The one approval that is pending, as soon as there is one and the record of it is on disk. Rejects after a minute, and
    * where there are more.
    */
   async awaitPending(): Promise<Approval> {
@@ -27,7 +27,7 @@ export class Reviewer {
       if (more.length > 0) throw new Error(`expected one pending approval, got ${more.length + 1}`);
       if (pending !== undefined && pending.held_seq > 0 && (await this.#head()) >= pending.held_seq) return pending;
     }
-    throw new Error("expected a pending approval within 5 s");
+    throw new Error("expected a pending approval within a minute");
   }
 
   approve(id: string): Promise<void> {

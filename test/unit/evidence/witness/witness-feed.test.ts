@@ -287,7 +287,7 @@ describe("Heartbeat", () => {
     const failures: unknown[] = [];
     const heartbeat = new Heartbeat({
       ledger: world.ledger,
-      intervalMs: 40,
+      intervalMs: 1_000, // far longer than an append takes
       onFailure: (tenant, error) => failures.push([tenant, error]),
     });
     const kinds = async (tenant: string): Promise<string[]> => (await world.recordsOf(tenant)).map(({ kind }) => kind);
