@@ -12,26 +12,33 @@ export interface CancelSignal {
  * three fields, and makes an `AbortSignal` only for those who need one.
  */
 export class Cancellation implements CancelSignal {
-  /** Written by this class only, as the reason. */
-  aborted = false;
-  reason: unknown;
+  #isAborted = false;
+  #reason: unknown;
   #listeners: Set<() => void> | undefined;
   #controller: AbortController | undefined;
+
+  get aborted(): boolean {
+    return this.#isAborted;
+  }
+
+  get reason(): unknown {
+    return this.#reason;
+  }
 
   /** A signal that aborts with this, or has. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.aborted) this.#controller.abort(this.reason);
+      if (this.#isAborted) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
   }
 
   /** Calls every listener, once; a second abort does nothing. */
   abort(reason: Error): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    this.#reason = reason;
     const listeners = this.#listeners ?? [];
     this.#listeners = undefined;
     for (const listener of listeners) listener();
@@ -39,7 +46,7 @@ export class Cancellation implements CancelSignal {
   }
 
   addEventListener(_: "abort", listener: () => void): void {
-    if (this.aborted) return;
+    if (this.#isAborted) return;
     this.#listeners ??= new Set();
     this.#listeners.add(listener);
   }

@@ -10,6 +10,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** False for a member that is absent, or null as clients and providers write an absent one. */
+export function isGiven(value: Json | undefined): boolean {
+  return value !== undefined && value !== null;
+}
+
 /**
  * Freezes a value and everything in it, and returns it.
  * Depth is the caller's promise: parsed input has been bounded by `parseStrictJson`.

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { pruneApprovals } from "../approval/history.ts";
-import type { EraseResult, EvidenceJob, PruneResult } from "../evidence/evidence-jobs.ts";
+import { type EraseResult, type EvidenceJob, type PruneResult, pruneResultOf } from "../evidence/evidence-jobs.ts";
 import { evidenceOperations } from "../evidence/operation.ts";
 import type { ErasureRequest } from "../evidence/retention/erasure.ts";
 import type { PruneTools } from "../evidence/retention/retention.ts";
@@ -112,7 +112,7 @@ async function pruneFolder(
       },
     );
   });
-  return { tenant, before, records: pruned.records, first_kept: pruned.firstKept, first_younger: pruned.firstYounger };
+  return { tenant, ...pruneResultOf(before, pruned) };
 }
 
 /** Explains which older records stay, and names the next step. */

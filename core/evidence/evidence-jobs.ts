@@ -1,10 +1,11 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import { Pace } from "../store/pace.ts";
+import { backgroundPace, Pace } from "../store/pace.ts";
 import { rewriteRange } from "../store/rewrite.ts";
 import type { Ledger } from "./ledger.ts";
 import type { EvidenceStore } from "./record/key-space.ts";
 import type { Compact, ErasureRequest } from "./retention/erasure.ts";
+import type { Pruned } from "./retention/retention.ts";
 import type { VerifyWatch } from "./verify/verification.ts";
 
 /** The task of a job: a change of the evidence of one tenant. */
@@ -52,10 +53,8 @@ export interface EvidenceJobsOptions {
 
 /** Jobs of a tenant that are shown, the running one included. */
 const maxShown = 5;
-/** A quarter of the event loop's time, two milliseconds at once. */
-const slice = { sliceMs: 2, restRatio: 3 };
-
-const attendedSlice = { sliceMs: 2, restRatio: 1 };
+/** Half of the event loop's time. */
+const attendedPace = { sliceMs: 2, restRatio: 1 } as const;
 
 /**
  * Prunes and erases evidence while the gateway serves: one job of a tenant at a time, and of all tenants one after another.
@@ -74,7 +73,8 @@ export class EvidenceJobs {
 
   /**
    * Begins a job and returns it. The request is recorded first. Throws EVIDENCE_BUSY where a job of the tenant has not
-   * ended, NOT_FOUND where the tenant has not what is to be erased, EVIDENCE_UNAVAILABLE where the request cannot be recorded, STOPPING after `close`.
+   * ended, NOT_FOUND where the tenant has not what is to be erased, EVIDENCE_UNAVAILABLE where the request cannot be
+   * recorded, STOPPING after `close`.
    */
   async begin(tenant: string, by: string, task: JobTask): Promise<EvidenceJob> {
     this.#stop.signal.throwIfAborted();
@@ -110,10 +110,10 @@ export class EvidenceJobs {
     return this.#byTenant.get(tenant) ?? [];
   }
 
-  /** The pace of a verification that a person waits for: half of the event loop's time. */
+  /** The pace of a verification that a person waits for. */
   newWatch(): VerifyWatch {
     const { elapsedMs } = this.#options;
-    return { pace: new Pace({ ...attendedSlice, elapsedMs, signal: this.#stop.signal }) };
+    return { pace: new Pace({ ...attendedPace, elapsedMs, signal: this.#stop.signal }) };
   }
 
   /** Ends the running job after its current batch, and begins no other. */
@@ -147,7 +147,7 @@ export class EvidenceJobs {
   ): Promise<PruneResult | EraseResult> {
     const { store, ledger, forget, elapsedMs } = this.#options;
     const { signal } = this.#stop;
-    const pace = new Pace({ ...slice, elapsedMs, signal });
+    const pace = new Pace({ ...backgroundPace, elapsedMs, signal });
     const compact: Compact = (range) => rewriteRange(store, range, signal);
     if (task.kind === "erase") {
       const { fields, seqs } = await ledger.erase(tenant, { ...task, by }, compact, pace);
@@ -164,13 +164,13 @@ export class EvidenceJobs {
         onProgress: (done, what) => update(what === "sound" ? { verified: done } : { deleted: done }),
       },
     );
-    return {
-      before,
-      records: pruned.records,
-      first_kept: pruned.firstKept,
-      first_younger: pruned.firstYounger,
-    };
+    return pruneResultOf(before, pruned);
   }
+}
+
+/** The result of a prune as jobs and commands show it. */
+export function pruneResultOf(before: string, { records, firstKept, firstYounger }: Pruned): PruneResult {
+  return { before, records, first_kept: firstKept, first_younger: firstYounger };
 }
 
 /** The subject that the record of the request names. The fields and the reason are on the record of the erasure or pruning itself. */

@@ -1,6 +1,6 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import { Pace } from "../store/pace.ts";
+import { backgroundPace, Pace } from "../store/pace.ts";
 import { sizeOfRange } from "../store/range-size.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
 import type { EvidenceJobs } from "./evidence-jobs.ts";
@@ -33,7 +33,6 @@ const intervalMs = 3_600_000;
 const dayMs = 86_400_000;
 /** Records read at once. */
 const atOnce = 64;
-const slice = { sliceMs: 2, restRatio: 3 };
 
 /** Prunes what the configuration no longer keeps: at the start, and every hour. */
 export class RetentionSchedule {
@@ -104,7 +103,7 @@ export class RetentionSchedule {
   /** Asked first: a prune verifies the whole chain. */
   async #canPrune(tenant: string, firstKept: number, before: string): Promise<boolean> {
     const { store, elapsedMs } = this.#options;
-    const pace = new Pace({ ...slice, elapsedMs, signal: this.#stop.signal });
+    const pace = new Pace({ ...backgroundPace, elapsedMs, signal: this.#stop.signal });
     const { removed } = await findCut(store, tenant, firstKept, before, pace);
     return removed > 0 || (await this.#isInterrupted(tenant, firstKept));
   }

@@ -44,6 +44,7 @@ type Owner = "key" | "tenant";
 const savedSeconds = 2;
 /** Bytes of large bodies of one key that may wait for their turn. */
 const maxWaitingBytes = 33_554_432;
+const bytesAllowed = `${maxWaitingBytes} bytes of this key to wait for their turn`;
 /** Keys remembered at once, and as many tenants. They are those of the configuration: more come only by reloading it. */
 const maxPurses = 100_000;
 
@@ -102,7 +103,8 @@ export class FairShare {
    */
   async admitLarge(principal: Principal, bytes: number): Promise<void> {
     const [key] = this.#pursesOf(principal, this.#options.elapsedMs());
-    if (key.waitingBytes + bytes > maxWaitingBytes) throw this.#refuseBytes();
+    if (key.waitingBytes + bytes > maxWaitingBytes)
+      throw this.#refusal("key_bytes", bytesAllowed, maxWaitingBytes, 1_000);
     key.waitingBytes += bytes;
     await this.#turn(principal, "new");
     key.waitingBytes -= bytes;
@@ -130,7 +132,8 @@ export class FairShare {
   }
 
   #callsRefusal(owner: Owner, calls: Allowance, now: number): GatewayError {
-    return this.#refusal(owner, "calls", calls.perMinute, calls.waitMs(1, now));
+    const allowed = `${calls.perMinute} calls a minute of this ${owner}`;
+    return this.#refusal(`${owner}_calls`, allowed, calls.perMinute, calls.waitMs(1, now));
   }
 
   #checkCpu(key: Purse, tenant: Purse, now: number): void {
@@ -138,24 +141,20 @@ export class FairShare {
     const isKeyOverdrawn = keyCpuPercent < 100 && key.cpu.left(now) <= 0;
     const isTenantOverdrawn = tenantCpuPercent < 100 && tenant.cpu.left(now) <= 0;
     if (!(isKeyOverdrawn || isTenantOverdrawn) || loadPercent() < busyPercent) return;
-    if (isKeyOverdrawn) throw this.#refusal("key", "cpu", keyCpuPercent, key.cpu.waitMs(1, now));
-    throw this.#refusal("tenant", "cpu", tenantCpuPercent, tenant.cpu.waitMs(1, now));
+    if (isKeyOverdrawn) throw this.#cpuRefusal("key", keyCpuPercent, key.cpu, now);
+    throw this.#cpuRefusal("tenant", tenantCpuPercent, tenant.cpu, now);
   }
 
-  #refusal(owner: Owner, what: "calls" | "cpu", limit: number, waitMs: number): GatewayError {
-    const reason: ShareLimit = `${owner}_${what}`;
+  #cpuRefusal(owner: Owner, percent: number, cpu: Allowance, now: number): GatewayError {
+    const allowed = `${percent} % of the gateway's processor time of this ${owner}`;
+    return this.#refusal(`${owner}_cpu`, allowed, percent, cpu.waitMs(1, now));
+  }
+
+  #refusal(reason: ShareLimit, allowed: string, limit: number, waitMs: number): GatewayError {
     this.#options.onRefused(reason);
     const seconds = Math.ceil(waitMs / 1_000);
-    const allowed = what === "calls" ? `${limit} calls a minute` : `${limit} % of the gateway's processor time`;
-    const detail = `expected at most ${allowed} of this ${owner}, got more; try again in ${seconds} s`;
+    const detail = `expected at most ${allowed}, got more; try again in ${seconds} s`;
     return new GatewayError("RATE_LIMITED", detail, { data: { reason, retry_after_s: seconds, limit } });
-  }
-
-  #refuseBytes(): GatewayError {
-    this.#options.onRefused("key_bytes");
-    const detail = `expected at most ${maxWaitingBytes} bytes of this key to wait for their turn, got more; try again in 1 s`;
-    const data = { reason: "key_bytes", retry_after_s: 1, limit: maxWaitingBytes };
-    return new GatewayError("RATE_LIMITED", detail, { data });
   }
 
   #pursesOf({ id, tenant }: Payer, now: number): readonly [key: Purse, tenant: Purse] {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import type { FairShare } from "./fair-share.ts";
 
@@ -113,18 +113,22 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
 export const largeBody = 8_192;
 
 /**
- * Parses a large body of the gateway port in a turn of its own, and resolves in another. Rejects with what `admitLarge`
- * and `parseStrictJson` throw.
+ * Reads a body of the gateway port as one strict JSON value, at the expense of its principal. A large one is parsed in a turn
+ * of its own, and the promise settles in another. Rejects as `readJsonBody` does, and with RATE_LIMITED before the body is
+ * parsed, where the principal has no processor time left or too many of its bytes wait.
  */
-export async function parseLarge(
-  bytes: Uint8Array,
-  bounds: JsonBounds,
+export async function readGatewayBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
   share: FairShare,
   principal: Principal,
 ): Promise<Json> {
-  await share.admitLarge(principal, bytes.length);
-  const value = parseStrictJson(bytes, bounds);
-  await share.pause(principal);
+  const bytes = await readJsonBytes(request, limits.bytes);
+  const isLarge = bytes.length >= largeBody;
+  if (isLarge) await share.admitLarge(principal, bytes.length);
+  else share.admit(principal);
+  const value = parseStrictJson(bytes, limits.json);
+  if (isLarge) await share.pause(principal);
   return value;
 }
 
@@ -133,7 +137,7 @@ export async function parseLarge(
  * can send only forms and plain text. Rejects with UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and INVALID_REQUEST where the
  * body broke off. The connection stays open after a body that is too large: its sender still has to read the response.
  */
-export async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const { "content-type": type, "content-encoding": coding, "content-length": declared } = request.headers;
   if (!jsonType.test(type ?? "")) {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** A quarter of the event loop's time, two milliseconds at once: for work that nobody waits for. */
+export const backgroundPace = { sliceMs: 2, restRatio: 3 } as const;
+
 interface PaceOptions {
   /** Time for which the work may hold the event loop. */
   readonly sliceMs: number;

@@ -3,9 +3,10 @@ import type { Json } from "../../core/action/json.ts";
 import { SigningKey } from "../../core/action/signing-key.ts";
 import {
   type BundleContent,
-  buildBundle,
+  bundleLines,
   type ShownField,
   type ShownFields,
+  sealBundle,
 } from "../../core/evidence/bundle/build.ts";
 import { genesisDetail, rotationDetail } from "../../core/evidence/key/key-history.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/private/private-field.ts";
@@ -300,5 +301,5 @@ export function witnessOf(chain: readonly Placed[], sizes: readonly number[]): s
 
 /** The bundle of a chain as an honest gateway would export it. */
 export function bundleOf(chain: readonly Placed[], content: BundleContent = contentOf(chain)): Buffer {
-  return buildBundle(content, signersAt(chain, chain.length).at(-1) as SigningKey);
+  return sealBundle([...bundleLines(content)], signersAt(chain, chain.length).at(-1) as SigningKey);
 }

@@ -39,12 +39,7 @@ export interface BundleContent {
   readonly witnessed?: Witnessed;
 }
 
-/** The bundle of a session as one file: JSON Lines. Equal contents make equal bytes. */
-export function buildBundle(content: BundleContent, key: SigningKey): Buffer {
-  return sealBundle([...bundleLines(content)], key);
-}
-
-/** The lines of a bundle but the seal, each made when it is asked for. */
+/** The lines of a session's bundle but the seal, each made when it is asked for. Equal contents make equal lines. */
 export function* bundleLines(content: BundleContent): Generator<string, void> {
   const checkpoint = parseCheckpoint(content.checkpoint);
   if (checkpoint === undefined) throw new TypeError("bundleLines: expected a checkpoint's note");

@@ -28,8 +28,8 @@ export function publishedHeadsRange(): KeyRange {
 
 /**
  * The parts of a record that are stored apart: its text; its private fields, encrypted; the key that earlier versions
- * encrypted them with, itself encrypted with the chain's wrapping key; and the action that this decision held for review, sealed, for as
- * long as it may be reviewed or used.
+ * encrypted them with, itself encrypted with the chain's wrapping key; and the action that this decision held for review,
+ * sealed, for as long as it may be reviewed or used.
  */
 export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
 type RecordPart = (typeof recordParts)[number];

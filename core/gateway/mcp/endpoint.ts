@@ -3,10 +3,9 @@ import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
-import { parseStrictJson } from "../../action/strict-json.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import type { FairShare } from "../../http/fair-share.ts";
-import { headerText, largeBody, parseLarge, readJsonBytes } from "../../http/request.ts";
+import { headerText, readGatewayBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -189,18 +188,14 @@ export class McpEndpoint {
 }
 
 /**
- * Reads the message of a request. Throws RATE_LIMITED, before the body is parsed, where the principal has no processor time
- * left, and what `readJsonBytes`, `parseStrictJson` and `readJsonRpc` throw.
+ * Reads the message of a request. Rejects as `readGatewayBody` does, and with what `readJsonRpc` throws.
  */
 export async function readMessage(
   { body, fairShare }: Pick<McpEndpointParts, "body" | "fairShare">,
   { req }: Context,
   principal: Principal,
 ): Promise<JsonRpcMessage> {
-  const bytes = await readJsonBytes(req, body.bytes);
-  if (bytes.length >= largeBody) return readJsonRpc(await parseLarge(bytes, body.json, fairShare, principal));
-  fairShare.admit(principal);
-  return readJsonRpc(parseStrictJson(bytes, body.json));
+  return readJsonRpc(await readGatewayBody(req, body, fairShare, principal));
 }
 
 function errorStatus(era: Era, code: number): number {

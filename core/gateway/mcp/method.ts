@@ -89,16 +89,15 @@ export function pickParams(row: McpMethod, params: JsonObject | undefined): Json
   return picked;
 }
 
-/** `_meta` keys that control the protocol, not the action; they are never evaluated. */
-const steering: readonly string[] = [
+/** `_meta` keys that no setting forwards with the action: they control the protocol. A ticket is for the gateway only. */
+const unpassable: readonly string[] = [
   "progressToken",
   "traceparent",
   "tracestate",
   metaKey.logLevel,
   metaKey.clientCapabilities,
+  ticketMetaKey,
 ];
-/** `_meta` keys that no setting forwards with the action. A ticket is for the gateway only. */
-const unpassable: readonly string[] = [...steering, ticketMetaKey];
 const maxProgressToken = 512;
 const logLevels: readonly Json[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 

@@ -3,11 +3,10 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { type Principal, sessionScope } from "../../action/principal.ts";
-import { parseStrictJson } from "../../action/strict-json.ts";
 import { readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
-import { headerText, largeBody, parseLarge, readJsonBytes } from "../../http/request.ts";
+import { headerText, readGatewayBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
@@ -81,12 +80,8 @@ export class ModelEndpoint {
     ctx.body = modelList(api, this.#parts.fleet.models);
   }
 
-  async #readBody(ctx: Context, principal: Principal): Promise<Json> {
-    const { body, fairShare } = this.#parts;
-    const bytes = await readJsonBytes(ctx.req, body.bytes);
-    if (bytes.length >= largeBody) return parseLarge(bytes, body.json, fairShare, principal);
-    fairShare.admit(principal);
-    return parseStrictJson(bytes, body.json);
+  #readBody(ctx: Context, principal: Principal): Promise<Json> {
+    return readGatewayBody(ctx.req, this.#parts.body, this.#parts.fairShare, principal);
   }
 
   async #serve(

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { isGiven, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { visibleText } from "../../action/visible-text.ts";
 
@@ -64,10 +64,6 @@ function noTools(what: string): GatewayError {
 function providerToolsOf(api: ModelApi, body: JsonObject): readonly string[] {
   const members = actingMembers.filter((name) => isGiven(body[name]) && !isContainerId(name, body[name]));
   return [...members, ...toolsOf(body).flatMap((tool) => providerType(api, tool) ?? [])];
-}
-
-function isGiven(value: Json | undefined): boolean {
-  return value !== undefined && value !== null;
 }
 
 /** A container by its id is one that an earlier request began; what it may do comes with the tools. */

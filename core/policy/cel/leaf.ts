@@ -51,17 +51,24 @@ interface Harvest {
 function collect(value: CelValue, key: string, units: number, harvest: Harvest, meter: Meter): void {
   if (harvest.left <= 0) return;
   meter.charge(units);
-  if (typeof value === "string") {
-    harvest.left -= leafCharacters;
-    if (harvest.left <= 0) return;
-    harvest.leaves.push({ key, text: value.length > harvest.left ? value.slice(0, harvest.left) : value });
-    harvest.left -= value.length;
-  } else if (isList(value)) {
-    for (const item of value) collect(item, key, leafUnits, harvest, meter);
+  if (typeof value === "string") collectText(value, key, harvest);
+  else if (isList(value)) {
+    for (const item of value) {
+      if (harvest.left <= 0) return;
+      collect(item, key, leafUnits, harvest, meter);
+    }
   } else if (isMap(value)) {
     for (const [name, member] of entriesOf(value)) {
+      if (harvest.left <= 0) return;
       if (typeof name === "string") collect(name, "", 0, harvest, meter);
       collect(member, typeof name === "string" ? name : key, leafUnits, harvest, meter);
     }
   }
+}
+
+function collectText(value: string, key: string, harvest: Harvest): void {
+  harvest.left -= leafCharacters;
+  if (harvest.left <= 0) return;
+  harvest.leaves.push({ key, text: value.length > harvest.left ? value.slice(0, harvest.left) : value });
+  harvest.left -= value.length;
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { isGiven, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { indexAt, invalid, isText, objectAt, objectsAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
@@ -204,10 +204,6 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
     step.addUnknown(named.arguments, "/choices/delta/tool_calls/function/arguments");
   }
   step.addOthers(named, knownInFunction, "/choices/delta/tool_calls/function");
-}
-
-function isGiven(value: Json | undefined): boolean {
-  return value !== undefined && value !== null;
 }
 
 function messageOf({ texts, calls }: Choice): JsonObject {
