@@ -85,6 +85,7 @@ async function openStream(parts: AttemptParts, { headers }: ResponseHead): Promi
     exchange,
     first,
     api,
+    clientApi: parts.clientApi,
     secret,
     translator: new StreamTranslator(api, parts.clientApi, parts.options),
     maxBytes: bounds.bytes * streamFactor,
@@ -101,9 +102,10 @@ async function openStream(parts: AttemptParts, { headers }: ResponseHead): Promi
 
 async function readFailure(parts: AttemptParts, { status, headers }: ResponseHead): Promise<Failure> {
   const body = parts.secret.remove(await readError(parts));
+  const requestId = parts.secret.remove(headers["x-request-id"] ?? headers["request-id"] ?? null);
   const failure = failureOf(
     status,
-    translateError(parts.api, parts.clientApi, status, body),
+    translateError(parts.api, parts.clientApi, status, body, requestId),
     readRetryAfterMs(headers, parts.clock()),
     headers["x-should-retry"] !== "false",
   );

@@ -1,8 +1,9 @@
 import { GatewayError } from "../action/error.ts";
+import { isGiven } from "../action/json.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import type { ProviderExchange } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";
-import { doneData, EventReader, type WireEvent } from "./wire/event-reader.ts";
+import { doneData, EventReader, eventObject, type WireEvent } from "./wire/event-reader.ts";
 import type { StreamTranslator } from "./wire/translate.ts";
 
 interface EventStreamParts {
@@ -11,6 +12,7 @@ interface EventStreamParts {
   readonly first: Uint8Array;
   /** The provider's. */
   readonly api: ModelApi;
+  readonly clientApi: ModelApi;
   readonly secret: ProviderSecret;
   readonly translator: StreamTranslator;
   readonly maxBytes: number;
@@ -24,7 +26,8 @@ interface EventStreamParts {
 const drainMs = 1_000;
 
 /**
- * The events of a streamed response up to its last one; the body is read on demand. Rejects with
+ * The events of a streamed response up to its last one; the body is read on demand. An error is the last event, but for the
+ * mark of the end that a provider of the chat API sends after it within a second. Rejects with
  * PROVIDER_INVALID for a stream that ends before that, is too long, or is no stream, and with what the exchange and the
  * translator throw. A reader that leaves before the end frees the connection at once.
  */
@@ -38,6 +41,9 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   #bytes = 0;
   #hasBegun = false;
   #end: StreamEnd | undefined;
+  /** True once nothing more is read: after an error the mark of the end may follow. */
+  #isOver = false;
+  #markTimer: NodeJS.Timeout | undefined;
   #fault: GatewayError | undefined;
   #isClosed = false;
 
@@ -62,7 +68,7 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   }
 
   async #more(): Promise<IteratorResult<WireEvent, void>> {
-    while (!this.#isClosed && this.#fault === undefined && this.#end === undefined) {
+    while (!this.#isClosed && this.#fault === undefined && !this.#isOver) {
       await this.#read();
       const value = this.#ready[0];
       this.#next = 1;
@@ -83,7 +89,9 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
       if (chunk === undefined) this.#finish(ready);
       else this.#accept(this.#eventsOf(chunk), ready);
     } catch (cause) {
-      this.#fault = GatewayError.from(cause);
+      if (this.#end === undefined) this.#fault = GatewayError.from(cause);
+      // The client has the provider's error, whatever comes after it.
+      else this.#isOver = true;
     }
   }
 
@@ -98,17 +106,28 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   #accept(events: readonly WireEvent[], ready: WireEvent[]): void {
     const { secret, translator, api, onBegun } = this.#parts;
     for (const event of events) {
+      this.#isOver = this.#end !== undefined && event.keepAlive !== true && event.data !== doneData;
+      if (this.#isOver) return;
       secret.refuse(event.raw);
       if (!this.#hasBegun) onBegun();
       this.#hasBegun = true;
       ready.push(...translator.push(event));
-      this.#end = endOf(api, event);
-      if (this.#end !== undefined) return;
+      const end = endOf(api, event);
+      if (end !== undefined) this.#endWith(end);
+      if (this.#isOver) return;
     }
+  }
+
+  #endWith(end: StreamEnd): void {
+    const { api, clientApi, exchange } = this.#parts;
+    this.#end ??= end;
+    this.#isOver = end === "done" || api !== "chat" || clientApi !== "chat";
+    if (!this.#isOver) this.#markTimer = setTimeout(() => abandon(exchange), drainMs);
   }
 
   #finish(ready: WireEvent[]): void {
     this.#accept(this.#reader.end(), ready);
+    this.#isOver = true;
     if (this.#end !== undefined) return;
     throw new GatewayError("PROVIDER_INVALID", "the stream ended before its last event");
   }
@@ -116,6 +135,7 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    clearTimeout(this.#markTimer);
     const { exchange, onEnd } = this.#parts;
     const fault = this.#fault ?? faultOf(this.#end);
     onEnd(fault);
@@ -127,10 +147,13 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
 /** The kind of event that ends a stream. */
 type StreamEnd = "done" | "error";
 
-function endOf(api: ModelApi, { event, data }: WireEvent): StreamEnd | undefined {
-  if (api === "messages") return event === "message_stop" ? "done" : event === "error" ? "error" : undefined;
-  if (data === doneData) return "done";
-  return /^\s*\{\s*"error"\s*:\s*[^\sn]/.test(data) ? "error" : undefined;
+function endOf(api: ModelApi, event: WireEvent): StreamEnd | undefined {
+  if (api === "messages") {
+    return event.event === "message_stop" ? "done" : event.event === "error" ? "error" : undefined;
+  }
+  if (event.data === doneData) return "done";
+  // Inside of a text the name would be escaped: few chunks are parsed for this.
+  return event.data.includes('"error"') && isGiven(eventObject(event).error) ? "error" : undefined;
 }
 
 /** The provider's fault in an end that raised no error. */
@@ -142,8 +165,7 @@ function faultOf(end: StreamEnd | undefined): GatewayError | undefined {
 }
 
 async function drain(exchange: ProviderExchange): Promise<void> {
-  const abandon = (): void => exchange.fail(new GatewayError("PROVIDER_INVALID", "expected the end of the body"));
-  const timer = setTimeout(abandon, drainMs);
+  const timer = setTimeout(() => abandon(exchange), drainMs);
   try {
     while ((await exchange.read()) !== undefined);
   } catch {
@@ -151,4 +173,8 @@ async function drain(exchange: ProviderExchange): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+function abandon(exchange: ProviderExchange): void {
+  exchange.fail(new GatewayError("PROVIDER_INVALID", "expected the end of the body"));
 }

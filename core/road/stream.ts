@@ -88,8 +88,8 @@ export class StreamGuard<Event> {
       unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
     });
     for (const pointer of finished) if (!reader.isWhole(pointer)) this.#channels.get(pointer)?.finish();
-    this.#ended = terminal;
-    this.#error = error;
+    this.#ended ||= terminal;
+    this.#error ??= error;
   }
 
   /** Releases what may leave before the answer is whole, after judging it where enough has come. */
@@ -207,6 +207,8 @@ async function flow<Event, Reply>(
   const guard = new StreamGuard({ reader, judge, holdback, maxHeldBytes });
   for await (const event of events) {
     guard.push(event);
+    // After an error, a mark of the end may follow.
+    if (guard.failed) continue;
     if (guard.ended) break;
     const release = await guard.release();
     if (release.kind === "withheld") return { stopped: release.evaluation };

@@ -6,6 +6,9 @@ const maxMessage = 2_000;
 /** Maximum length of an error whose unknown members are kept, as JSON in UTF-16 code units. */
 const maxError = 16_384;
 
+/** Ids as providers generate them. */
+const idShape = /^[\w.:+/=-]{1,128}$/;
+
 const messagesTypes: ReadonlyMap<number, string> = new Map([
   [400, "invalid_request_error"],
   [401, "authentication_error"],
@@ -26,21 +29,33 @@ function typeOf(status: number): string {
 /**
  * Translates a provider's error body to the client's API. `from` is the provider's API, but other shapes are expected,
  * from a proxy or a load balancer: they become an error that contains only the status. Members that an API does not know
- * stay where the client speaks the provider's: some hold what the client needs to mend its request.
+ * stay where the client speaks the provider's: some hold what the client needs to mend its request. `requestId` is the
+ * provider's, by its header: its support asks for it.
  */
-export function translateError(from: ModelApi, to: ModelApi, status: number, body: Json): JsonObject {
+export function translateError(
+  from: ModelApi,
+  to: ModelApi,
+  status: number,
+  body: Json,
+  requestId: Json = null,
+): JsonObject {
   const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
   const others = from === to ? othersOf(error) : {};
   const message = textOf(error.message) ?? `the provider answered with status ${status}`;
+  const isOwn = from === "messages" && to === "messages" && isJsonObject(body);
+  const id = idMember((isOwn ? body.request_id : null) ?? requestId);
   if (to === "messages") {
     const type = from === "messages" ? textOf(error.type) : undefined;
-    const theirs = from === "messages" && isJsonObject(body) ? textOf(body.request_id) : undefined;
-    const id = theirs === undefined ? {} : { provider_request_id: theirs };
     return { type: "error", error: { ...others, ...id, type: type ?? typeOf(status), message }, request_id: null };
   }
   const chatError = from === "chat" ? error : {};
   const type = textOf(from === "chat" ? chatError.type : error.type) ?? typeOf(status);
-  return { error: { ...others, message, type, param: textOf(chatError.param) ?? null, code: codeOf(chatError.code) } };
+  const [param, code] = [textOf(chatError.param) ?? null, codeOf(chatError.code)];
+  return { error: { ...others, ...id, message, type, param, code } };
+}
+
+function idMember(id: Json): JsonObject {
+  return typeof id === "string" && idShape.test(id) ? { provider_request_id: id } : {};
 }
 
 /** All members of an error, unless they are too much. */

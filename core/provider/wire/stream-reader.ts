@@ -11,13 +11,13 @@ const defaultMaxText = 8 * 1024 * 1024;
 /**
  * Reads one streamed response, event by event, and reports every text in it. Throws PROVIDER_INVALID for an event
  * that two clients could read differently, for a response of more than `maxText` code units, and for anything after the
- * end; it must not be used after that.
+ * end, but for the mark of the end after an error of the chat API; it must not be used after that.
  */
 export class StreamReader {
   readonly #api: ModelApi;
   readonly #assembly: ChatAssembly | MessagesAssembly;
   readonly #draft: StepDraft;
-  #ended = false;
+  #end: "whole" | "error" | undefined;
 
   constructor(api: ModelApi, maxText: number = defaultMaxText) {
     this.#api = api;
@@ -29,7 +29,7 @@ export class StreamReader {
     this.#draft.addUnknown(event.rest, "/comment");
     if (event.keepAlive !== true) this.#readData(event);
     const step = this.#draft.finish();
-    this.#ended ||= step.terminal;
+    if (step.terminal) this.#end = step.error === undefined ? "whole" : "error";
     return step;
   }
 
@@ -61,8 +61,11 @@ export class StreamReader {
   }
 
   #readData(event: WireEvent): void {
-    if (this.#ended) throw new GatewayError("PROVIDER_INVALID", "expected nothing after the end of the stream");
-    if (this.#api === "chat" && event.data === doneData) {
+    const isMark = this.#api === "chat" && event.data === doneData;
+    if (this.#end === "whole" || (this.#end === "error" && !isMark)) {
+      throw new GatewayError("PROVIDER_INVALID", "expected nothing after the end of the stream");
+    }
+    if (isMark) {
       this.#draft.addUnknown(event.event, "/event");
       this.#draft.end();
       return;

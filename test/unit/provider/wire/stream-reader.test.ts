@@ -313,6 +313,16 @@ describe("StreamReader", () => {
     }
   });
 
+  it("takes the mark of the end after an error of the chat API, once, and nothing else", () => {
+    const [error, mark] = [jsonEvent("chat", { error: { message: "gone" } }), textEvent("[DONE]")];
+    expect(readAll("chat", [error, mark]).map(({ terminal }) => terminal)).to.deep.equal([true, true]);
+    const after = "PROVIDER_INVALID expected nothing after the end of the stream";
+    for (const more of [[error], [mark, mark], [jsonEvent("chat", { choices: [] })]]) {
+      expect(fault(() => readAll("chat", [error, ...more]))).to.equal(after);
+    }
+    expect(fault(() => readAll("chat", [mark, mark]))).to.equal(after);
+  });
+
   it("holds a tool's arguments for of use only once they are whole", () => {
     const reader = new StreamReader("chat");
     const whole = ["/choices/0/message/tool_calls/1/function/arguments", "/content/1/input"];

@@ -97,6 +97,53 @@ describe("a streamed answer", () => {
     });
   }
 
+  const head = answerEvents("chat", reply).slice(0, 2);
+  const failure = 'data: {"error":{"message":"too much","type":"server_error"}}\n\n';
+  const done = "data: [DONE]\n\n";
+  for (const [what, parts, told] of [
+    ["with it, where the provider sent it at once", [failure + done], failure + done],
+    ["with it, where it came by itself, after a comment", [failure, ": ping\n\n", done], `${failure}: ping\n\n${done}`],
+    ["with it, in pieces", [`${failure}da`, "ta: [DO", "NE]\n\n"], failure + done],
+    ["without it, where the provider sent none", [failure], failure],
+    ["without it, where the mark is cut", [failure, done.slice(0, -3)], failure],
+    ["without what the provider sends in its place", [failure, `${head[1]}${done}`], failure],
+    ["with one, where the provider sends two", [failure, done + done], failure + done],
+  ] as const) {
+    it(`ends in the provider's error and the mark of the end: ${what}`, async () => {
+      world.open([httpConfig(provider)]);
+      provider.next(scripts.streams([...head, ...parts], 20));
+      const { text, error } = await drainStream(await world.stream());
+      expect(error).to.equal(undefined);
+      expect(text).to.equal(head.join("") + told);
+      expect(world.fleet.health()[0]).to.include({
+        lastFault: "PROVIDER_UNAVAILABLE",
+        failures: 1,
+        requestsInFlight: 0,
+      });
+    });
+  }
+
+  it("ends in the provider's error where the provider goes silent after it, and frees the connection", async () => {
+    world.open([httpConfig(provider, { idleTimeoutMs: 600_000, maxTimeoutMs: 600_000 })]);
+    provider.next(scripts.stalls([...head, failure]));
+    const { text, error } = await drainStream(await world.stream());
+    expect(error).to.equal(undefined);
+    expect(text).to.equal(head.join("") + failure);
+    await until(() => provider.calls[0]?.brokenAtMs !== undefined);
+  });
+
+  it("ends in an error that is one member of a chunk among others", async () => {
+    world.open([httpConfig(provider)]);
+    const chunk = `data: {"id":"a","choices":[{"index":0,"delta":{}}],"error":{"message":"gone"}}\n\n`;
+    provider.next(scripts.streams([...head, chunk, done]));
+    expect((await drainStream(await world.stream())).text).to.equal(head.join("") + chunk + done);
+    expect(world.fleet.health()[0]).to.include({ lastFault: "PROVIDER_UNAVAILABLE", failures: 1 });
+    const words = `data: {"choices":[{"index":0,"delta":{"content":"{\\"error\\":1}"},"finish_reason":"error"}],"error":null}\n\n`;
+    provider.next(scripts.streams([...head, words, done]));
+    expect((await drainStream(await world.stream())).text).to.equal(head.join("") + words + done);
+    expect(world.fleet.health()[0]).to.include({ failures: 0 });
+  });
+
   it("is over with its last event, and a connection that is held open after it is given up", async () => {
     world.open([httpConfig(provider, { idleTimeoutMs: 60_000 })]);
     provider.next(scripts.stalls([...answerEvents("chat", reply), "data: more\n\n"]));
