@@ -1,9 +1,10 @@
-import { type TObject, type TString, type TUnknown, Type } from "@sinclair/typebox";
+import type { TObject, TString, TUnknown } from "@sinclair/typebox";
 import { approvalScopes, approvalStates, expiryReasons } from "../action/approval.ts";
 import { capabilities } from "../action/capability.ts";
 import { protocols } from "../action/envelope.ts";
 import type { ErrorCode } from "../action/error.ts";
 import { roles } from "../action/role.ts";
+import { Type } from "../config/type.ts";
 import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
   anyObject,

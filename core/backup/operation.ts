@@ -1,7 +1,7 @@
-import { Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { Type } from "../config/type.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import { anyText, closed, enumOf, jsonResponse, page, paging, ref, time, wholeNumber } from "../operation/shape.ts";
 import type { Backups } from "./backups.ts";

@@ -1,4 +1,4 @@
-import { OptionalKind, type Static, type TSchema } from "@sinclair/typebox";
+import type { Static, TSchema } from "@sinclair/typebox";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { suggest } from "../action/suggestion.ts";
@@ -6,6 +6,7 @@ import { plainValue, type YamlMap, type YamlNode } from "./document.ts";
 import { type FaultList, type Place, quoteInput } from "./fault.ts";
 import { formats } from "./format.ts";
 import { type Annotations, annotationKeywords, isRequired, type SiblingCondition } from "./schema.ts";
+import { isOptional } from "./type.ts";
 
 /** A checked value with holes: what is undefined was a fault, and no later rule may judge it. */
 export type Draft<T> = T extends string | number | boolean | null
@@ -324,7 +325,7 @@ function isApplicable({ onlyWhere }: Annotations, siblings: Readonly<Record<stri
 /** The value of a key that is left out: its default, or that of a mapping made of those of its keys. */
 function defaultOf(schema: TSchema): unknown {
   if (schema.default !== undefined || schema.properties === undefined) return schema.default;
-  if (OptionalKind in schema) return undefined;
+  if (isOptional(schema)) return undefined;
   return fill(schema, {}, "", new Set());
 }
 

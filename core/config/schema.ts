@@ -1,18 +1,17 @@
-import {
-  OptionalKind,
-  type Static,
-  type TArray,
-  type TBoolean,
-  type TInteger,
-  type TObject,
-  type TProperties,
-  type TSchema,
-  type TString,
-  type TUnsafe,
-  Type,
+import type {
+  Static,
+  TArray,
+  TBoolean,
+  TInteger,
+  TObject,
+  TProperties,
+  TSchema,
+  TString,
+  TUnsafe,
 } from "@sinclair/typebox";
 import type { JsonObject } from "../action/json.ts";
 import type { FormatName } from "./format.ts";
+import { isOptional, Type } from "./type.ts";
 
 /**
  * The vocabulary in which files are described: TypeBox schemas, which are JSON Schema with an inferred type. `Static` of
@@ -127,7 +126,7 @@ export function object<Properties extends TProperties>(
 
 /** Returns whether the key of such a value must be given, where it applies at all. */
 export function isRequired(schema: TSchema): boolean {
-  if (schema.default !== undefined || OptionalKind in schema) return false;
+  if (schema.default !== undefined || isOptional(schema)) return false;
   return schema.type !== "object" || schema.properties === undefined || schema.required.length > 0;
 }
 

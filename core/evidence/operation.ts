@@ -1,6 +1,7 @@
-import { type TObject, type TSchema, Type } from "@sinclair/typebox";
+import type { TObject, TSchema } from "@sinclair/typebox";
 import { decisions } from "../action/decision.ts";
 import type { ErrorCode } from "../action/error.ts";
+import { Type } from "../config/type.ts";
 import { type AdminOperations, type OperationResponse, smallBody } from "../operation/operation.ts";
 import {
   anyObject,

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import type { TProperties, TSchema } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { type ActionEnvelope, type ClientIdentity, phases, protocols } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import { modes, severities } from "../action/policy.ts";
 import type { Principal } from "../action/principal.ts";
+import { Type } from "../config/type.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {

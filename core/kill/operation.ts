@@ -1,7 +1,8 @@
-import { type TObject, type TProperties, Type } from "@sinclair/typebox";
+import type { TObject, TProperties } from "@sinclair/typebox";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { Type } from "../config/type.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import { anonymousPrincipal, type KeyRing } from "../identity/key-ring.ts";
 import {

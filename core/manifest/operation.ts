@@ -1,7 +1,8 @@
-import { type TObject, Type } from "@sinclair/typebox";
+import type { TObject } from "@sinclair/typebox";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import { anonymousKeyId } from "../action/principal.ts";
+import { Type } from "../config/type.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import { anyText, closed, jsonResponse, page, paging, ref, taskParameter, time } from "../operation/shape.ts";

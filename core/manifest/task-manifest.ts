@@ -1,4 +1,4 @@
-import { type Static, Type } from "@sinclair/typebox";
+import type { Static } from "@sinclair/typebox";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
@@ -7,6 +7,7 @@ import { typeName } from "../action/json-rpc.ts";
 import { modes } from "../action/policy.ts";
 import { didYouMean } from "../action/suggestion.ts";
 import { compileSchema } from "../config/check.ts";
+import { Type } from "../config/type.ts";
 import { closed, enumOf, matching } from "../operation/shape.ts";
 
 const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 characters without control characters"), {

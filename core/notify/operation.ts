@@ -1,5 +1,5 @@
-import { Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
+import { Type } from "../config/type.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {

@@ -1,18 +1,18 @@
-import {
-  type SchemaOptions,
-  type StringOptions,
-  type TInteger,
-  type TNull,
-  type TObject,
-  type TOptional,
-  type TProperties,
-  type TSchema,
-  type TString,
-  type TUnion,
-  type TUnsafe,
-  Type,
+import type {
+  SchemaOptions,
+  StringOptions,
+  TInteger,
+  TNull,
+  TObject,
+  TOptional,
+  TProperties,
+  TSchema,
+  TString,
+  TUnion,
+  TUnsafe,
 } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
+import { Type } from "../config/type.ts";
 import type { OperationResponse, PathParameter } from "./operation.ts";
 
 /** An object of a request: unknown members are refused. */

@@ -1,10 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import type { Static, TSchema } from "@sinclair/typebox";
 import { checkDocument } from "../config/check.ts";
 import { parseDocument, type YamlNode } from "../config/document.ts";
 import { FaultList, type Place } from "../config/fault.ts";
 import { list, object } from "../config/schema.ts";
+import { Type } from "../config/type.ts";
 
 /** Reads the YAML document of one file of an extension; undefined where it is not a document. */
 export function readYamlFile(file: string, bytes: Buffer, faults: FaultList): YamlNode | undefined {

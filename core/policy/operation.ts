@@ -1,5 +1,6 @@
-import { type TSchema, Type } from "@sinclair/typebox";
+import type { TSchema } from "@sinclair/typebox";
 import { type ActivePolicy, modes } from "../action/policy.ts";
+import { Type } from "../config/type.ts";
 import type { ShadowLog } from "../observe/shadow-log.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {

@@ -1,4 +1,4 @@
-import { type Static, type TSchema, type TString, type TUnsafe, Type } from "@sinclair/typebox";
+import type { Static, TSchema, TString, TUnsafe } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { decisions } from "../action/decision.ts";
@@ -9,6 +9,7 @@ import { roles } from "../action/role.ts";
 import { maxPastActions } from "../action/session-state.ts";
 import { editorSchema } from "../config/reference.ts";
 import { enumeration, flag, integer, jsonObject, list, object, optional, string } from "../config/schema.ts";
+import { Type } from "../config/type.ts";
 
 /** The schemas of every YAML file of a pack and of a plugin. */
 

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { Type } from "../config/type.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import { anyText, enumOf, jsonResponse, nullable, whole, wholeNumber } from "../operation/shape.ts";
 import type { ProviderFleet } from "./fleet.ts";

@@ -1,10 +1,11 @@
-import { type Static, Type } from "@sinclair/typebox";
+import type { Static } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
 import { type ActionEnvelope, phases, protocols, withOutput } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { type Principal, sessionScope } from "../action/principal.ts";
+import { Type } from "../config/type.ts";
 import { closed, enumOf, matching } from "../operation/shape.ts";
 import { ActionFactory, type Actor, type TaskSource, UntrustedSources } from "./action-factory.ts";
 

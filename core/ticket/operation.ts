@@ -1,5 +1,6 @@
-import { type TObject, Type } from "@sinclair/typebox";
+import type { TObject } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
+import { Type } from "../config/type.ts";
 import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
   anyText,

@@ -1,6 +1,6 @@
-import { Type } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
 import { roles } from "../action/role.ts";
+import { Type } from "../config/type.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import { anyText, enumOf, jsonResponse, nullable, whole, wholeNumber } from "../operation/shape.ts";
 import type { UpstreamFleet } from "./fleet.ts";

@@ -1,5 +1,6 @@
-import { type TOptional, type TProperties, type TString, Type } from "@sinclair/typebox";
+import type { TOptional, TProperties, TString } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
+import { Type } from "../config/type.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {
   anyText,

@@ -1,6 +1,7 @@
-import { type TSchema, Type } from "@sinclair/typebox";
+import type { TSchema } from "@sinclair/typebox";
 import { type ErrorCode, errorTable } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
+import { Type } from "../../config/type.ts";
 import { type Access, type AdminOperation, operationTags } from "../../operation/operation.ts";
 import { anyObject, anyText, enumOf, ref } from "../../operation/shape.ts";
 import { adminOperations, components } from "./table.ts";

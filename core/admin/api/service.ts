@@ -1,5 +1,5 @@
-import { Type } from "@sinclair/typebox";
 import type { JsonObject } from "../../action/json.ts";
+import { Type } from "../../config/type.ts";
 import type { AdminOperations } from "../../operation/operation.ts";
 import { anyObject, anyText, boundedText, closed, enumOf, jsonResponse, nullable } from "../../operation/shape.ts";
 

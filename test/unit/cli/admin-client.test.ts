@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Type } from "@sinclair/typebox";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { fetchItems, fetchWhole, type Values } from "../../../core/cli/admin-client.ts";
+import { Type } from "../../../core/config/type.ts";
 import type { AdminOperation } from "../../../core/operation/operation.ts";
 
 const list: AdminOperation = {
