@@ -17,18 +17,27 @@ export interface TokenUsage {
   readonly reasoningTokens?: number;
 }
 
-/** Members of a model request that control processing or billing and carry no content. */
-export const modelHints = [
+/**
+ * Hints that a request does without: they are about caches, billing, labels and effort, or repeat what a text says, as
+ * `is_error` does beside the result of a tool. A name with a dot is of a member of a member.
+ */
+export const droppedHints = [
   "cache_control",
   "context_management",
-  "output_config",
+  "eager_input_streaming",
+  "is_error",
+  "metadata",
+  "output_config.effort",
   "prompt_cache_key",
+  "prompt_cache_retention",
   "reasoning_effort",
   "safety_identifier",
   "service_tier",
   "store",
   "thinking",
-  "top_k",
   "verbosity",
 ] as const;
+
+/** Members of a model request that carry no content; the last two change the answer, and are dropped only where that is asked for. */
+export const modelHints = [...droppedHints, "output_config", "top_k"] as const;
 export type Hint = (typeof modelHints)[number];

@@ -1,5 +1,5 @@
 import { capabilities } from "../action/capability.ts";
-import { modelHints } from "../action/model-api.ts";
+import { droppedHints, modelHints } from "../action/model-api.ts";
 import { enumeration, flag, integer, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 export const upstreamSchema = object("One MCP server.", {
@@ -211,9 +211,9 @@ export const modelGatewaySchema = object("Model requests.", {
     { minimum: 0, maximum: 65_536, default: 256 },
   ),
   drop_hints: list(
-    "Request hints that are dropped where a request is translated to the other API and has no equivalent there. Every other member without an equivalent is refused.",
+    "Request hints that are dropped, and named in the log once for each provider, where a request is translated to another API that has no equivalent. Every other member without an equivalent is refused.",
     enumeration("The name of a member.", modelHints),
-    { default: [] },
+    { default: [...droppedHints] },
   ),
   routes: list(
     "Models that clients may request, and the providers that serve them. Models without a route are refused.",

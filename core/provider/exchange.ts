@@ -95,6 +95,8 @@ export type ProviderEvent =
       readonly attempt: number;
       readonly delayMs: number;
     }
+  /** Once for each provider and member. */
+  | { readonly kind: "request_hints_dropped"; readonly provider: string; readonly members: readonly string[] }
   | { readonly kind: "provider_circuit_changed"; readonly provider: string; readonly state: BreakerState };
 
 export type ProviderEventSink = (event: ProviderEvent) => void;

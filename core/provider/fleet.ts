@@ -45,6 +45,9 @@ export class ProviderFleet {
   readonly #table: ModelRouteTable;
   readonly #clock: Clock;
   readonly #dropHints: ReadonlySet<string>;
+  /** Hints that were named in the log, by provider. */
+  readonly #loggedHints = new Map<string, Set<string>>();
+  readonly #onEvent: ProviderEventSink;
   readonly #providers: ReadonlyMap<string, Provider>;
 
   /** Throws TypeError for a route to a provider that is not enabled. */
@@ -56,6 +59,7 @@ export class ProviderFleet {
     this.#table = new ModelRouteTable(routes);
     this.#clock = options.clock;
     this.#dropHints = new Set(options.dropHints);
+    this.#onEvent = onEvent;
     const enabled = providers.filter((config) => config.enabled);
     this.#providers = new Map(enabled.map((config) => [config.name, new Provider(config, endpointOf(config), ports)]));
     for (const route of routes) for (const name of providersOf(route)) this.#provider(name);
@@ -95,8 +99,15 @@ export class ProviderFleet {
   async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
     const { candidate, api, stream, signal } = call;
+    const dropped = new Set<string>();
+    const request = makeRequest(action, call, {
+      created: Math.floor(this.#clock() / 1000),
+      dropHints: this.#dropHints,
+      onDropped: (hint) => dropped.add(hint),
+    });
+    this.#logHints(candidate.provider, dropped);
     return this.#provider(candidate.provider).request({
-      ...makeRequest(action, call, { created: Math.floor(this.#clock() / 1000), dropHints: this.#dropHints }),
+      ...request,
       stream,
       clientApi: api,
       isApproved: permission.approvalId !== undefined,
@@ -127,6 +138,15 @@ export class ProviderFleet {
   /** Closes all connections and fails the requests in flight. */
   async close(): Promise<void> {
     await Promise.all([...this.#providers.values()].map((provider) => provider.close()));
+  }
+
+  /** Emits an event for the hints that were not dropped before a request to this provider. */
+  #logHints(provider: string, dropped: ReadonlySet<string>): void {
+    const logged = this.#loggedHints.get(provider) ?? new Set();
+    const members = [...dropped].filter((hint) => !logged.has(hint));
+    if (members.length === 0) return;
+    this.#loggedHints.set(provider, new Set([...logged, ...members]));
+    this.#onEvent({ kind: "request_hints_dropped", provider, members });
   }
 
   #provider(name: string): Provider {

@@ -3,7 +3,7 @@ import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type ModelApi, modelTool } from "../action/model-api.ts";
 import type { ResponseOptions } from "./wire/content.ts";
-import { translateRequest } from "./wire/translate.ts";
+import { type HintSink, translateRequest } from "./wire/translate.ts";
 
 /** One provider and model that can serve a request. */
 export interface Candidate {
@@ -35,19 +35,26 @@ interface MadeRequest {
   readonly options: ResponseOptions;
 }
 
+interface RequestOptions {
+  /** Seconds since 1970. */
+  readonly created: number;
+  readonly dropHints: ReadonlySet<string>;
+  readonly onDropped: HintSink;
+}
+
 /**
- * Translates the judged request to its provider's API, and adds nothing that was not judged. `created`: seconds since
- * 1970. Throws MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
+ * Translates the judged request to its provider's API, and adds nothing that was not judged. Throws MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
  */
 export function makeRequest(
   action: ActionEnvelope,
   call: ModelCall,
-  { created, dropHints }: { readonly created: number; readonly dropHints: ReadonlySet<string> },
+  { created, dropHints, onDropped }: RequestOptions,
 ): MadeRequest {
   const { candidate, api } = call;
   const judged = judgedBody(action, call);
+  const body = { ...judged, model: candidate.model };
   return {
-    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model }, dropHints)),
+    body: JSON.stringify(translateRequest(api, candidate.api, body, dropHints, onDropped)),
     headers: { ...passedHeaders(action, call), ...traceHeader(call) },
     options: { created, includeUsage: includesUsage(judged) },
   };

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { scripts } from "../../fixture/model-provider.ts";
+import { answerOf } from "../../fixture/model-reply.ts";
 import { type Asked, askModel, openModel } from "./ask.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
@@ -128,6 +129,16 @@ describe("usage of models", () => {
     expect((await askModel(opened, { text: "word ".repeat(60) })).status).to.equal(200);
     expect((await askModel(opened, { text: "word ".repeat(100) })).status).to.equal(429);
     expect(opened.provider.calls.length).to.equal(1);
+  });
+
+  it("is enough for a coding agent by default: 60 requests of 30,000 tokens at once", async () => {
+    const opened = await open("");
+    const usage = { input_tokens: 30_000, output_tokens: 500 };
+    opened.provider.script = scripts.says(200, { ...answerOf("messages", { text: "It is sunny." }), usage });
+    const statuses = new Set<number>();
+    for (let index = 0; index < 60; index++) statuses.add((await askModel(opened, { api: "messages" })).status);
+    expect([...statuses]).to.deep.equal([200]);
+    expect((await totals(opened)).input_tokens).to.equal(1_800_000);
   });
 
   for (const [whose, refused, other] of [
