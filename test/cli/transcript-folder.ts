@@ -5,9 +5,16 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { CommandHost } from "../support/command-host.ts";
 import { isAsShown } from "../support/shown-output.ts";
+import type { Finished } from "../unit/cli/run.ts";
 import type { Step } from "./transcript.ts";
 
+/** A line that is one command of the gateway, and no more of the shell's; `serve` ends by a signal, which takes a process. */
+const plainCommand =
+  /^(?:[A-Z_]+=\S* )*gateway (?!serve\b)(?<command>[a-z-]+(?: [a-z][a-z-]*\b(?![./]))?)[^|<>;&`()\n]*$/;
+/** In place of the gateway: says what it would have been given, each text ended by a NUL: how many arguments, they, and the environment. */
+const saying = `gateway() { printf '%s\\0' "$#" "$@"; env -0; }\n`;
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 
 /**
@@ -16,6 +23,9 @@ const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url)
  */
 export class TranscriptFolder {
   readonly path: string;
+  readonly #host = new CommandHost();
+  /** The commands that a process of its own has run. */
+  readonly #shown = new Set<string>();
 
   private constructor(path: string) {
     this.path = path;
@@ -43,25 +53,49 @@ export class TranscriptFolder {
 
   /** Runs a step, and throws where it does not print and return what it shows. */
   async expectAsShown(step: Step, env: Readonly<Record<string, string>>): Promise<void> {
-    const actual = await this.#run(step.command, env);
+    const finished = await this.#run(step.command, env);
+    const readable = (text: string): string => text.replaceAll(this.path, "FOLDER");
+    const { command } = step;
+    const actual = {
+      command,
+      stdout: readable(finished.stdout),
+      stderr: readable(finished.stderr),
+      code: finished.code,
+    };
     const same =
       step.code === actual.code && isAsShown(step.stdout, actual.stdout) && isAsShown(step.stderr, actual.stderr);
     if (!same) expect(actual).to.deep.equal(step);
     if (/ --json\b[^|<>;&]*$/.test(step.command)) expectJson(actual);
   }
 
-  remove(): Promise<void> {
-    return rm(this.path, { recursive: true });
+  async remove(): Promise<void> {
+    await this.#host.stop();
+    await rm(this.path, { recursive: true });
   }
 
-  #run(command: string, more: Readonly<Record<string, string>>): Promise<Step> {
+  /**
+   * Runs the first line of each command, and all that need the shell, as processes of their own; others in one that has loaded
+   * the program, with the arguments and the environment that the shell makes of them.
+   */
+  async #run(command: string, env: Readonly<Record<string, string>>): Promise<Finished> {
+    const name = plainCommand.exec(command)?.groups?.command;
+    if (name === undefined || !this.#shown.has(name)) {
+      if (name !== undefined) this.#shown.add(name);
+      return this.#runShell(command, env);
+    }
+    const said = (await this.#runShell(saying + command, env)).stdout.split("\0");
+    const count = Number(said[0]);
+    const variables = said.slice(count + 1, -1).map((each) => /^([^=]*)=(.*)$/s.exec(each)?.slice(1) ?? []);
+    return this.#host.run(said.slice(1, count + 1), Object.fromEntries(variables), this.path);
+  }
+
+  #runShell(command: string, more: Readonly<Record<string, string>>): Promise<Finished> {
     const path = `${join(this.path, "bin")}${delimiter}${process.env.PATH}`;
     const options = { cwd: this.path, env: { PATH: path, BASH_ENV: this.#profile, ...more }, timeout: 30_000 };
     return new Promise((resolve, reject) => {
       const child = execFile("bash", ["--norc", "-c", command], options, (_error, stdout, stderr) => {
-        const readable = (text: string): string => text.replaceAll(this.path, "FOLDER");
         if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));
-        else resolve({ command, stdout: readable(stdout), stderr: readable(stderr), code: child.exitCode });
+        else resolve({ stdout, stderr, code: child.exitCode });
       });
     });
   }

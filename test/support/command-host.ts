@@ -13,9 +13,9 @@ export class CommandHost {
   readonly #child: ChildProcess = fork(program, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Runs `gateway <args>` with exactly this environment, to its end, once those before have ended. */
-  run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> {
-    const finished = this.#last.then(() => this.#ask({ args, env }));
+  /** Runs `gateway <args>` in a folder with exactly this environment, to its end, once those before have ended. */
+  run(args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd = process.cwd()): Promise<Finished> {
+    const finished = this.#last.then(() => this.#ask({ args, env, cwd }));
     this.#last = finished.catch(() => undefined);
     return finished;
   }
