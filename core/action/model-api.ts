@@ -4,6 +4,9 @@ export type ModelApi = "chat" | "messages";
 /** The `tool` of an action that is a request of that API. */
 export const modelTool: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", messages: "messages" };
 
+/** The `tool` of an action that has a provider of the messages API count the tokens of a request. */
+export const countTool = "messages.count_tokens";
+
 /** Tokens of one request, as counted by the provider. */
 export interface TokenUsage {
   /** All input tokens, including those read from or written to a cache. */

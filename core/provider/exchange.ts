@@ -10,6 +10,8 @@ import type { StreamReader } from "./wire/stream-reader.ts";
 export interface ProviderRequest {
   /** JSON. */
   readonly body: string;
+  /** True for a request of the messages API whose tokens are counted. */
+  readonly counts: boolean;
   readonly stream: boolean;
   /** Further headers, as name and value. */
   readonly headers: Readonly<Record<string, string>>;

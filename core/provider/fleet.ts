@@ -70,25 +70,22 @@ export class ProviderFleet {
     return this.#table.models;
   }
 
-  /** Throws MODEL_UNKNOWN for a model that no route serves. */
-  checkModel(model: string): void {
-    this.#table.steps(model, "");
-  }
-
   /**
    * Lists the providers for a request of this session, in order; those with an open circuit come last. Returns more than
    * one only where the route allows fallback, which a failed response permits with `mayFallBack`. Throws MODEL_UNKNOWN,
    * and MODEL_UNTRANSLATABLE where no provider's API can express it, so that no policy judges what cannot be sent.
    */
   candidates(request: CandidateRequest, session: string): readonly Candidate[] {
-    const candidates = this.#table.steps(request.model, session).map((step) => ({
-      ...step,
-      api: this.#provider(step.provider).api,
-      target: `${step.provider}/${step.model}`,
-    }));
+    const candidates = this.#table.steps(request.model, session).map((step) => this.#candidate(step));
     const able = translatable(candidates, request, this.#dropHints);
     const isAdmitting = ({ provider }: Candidate): boolean => this.#provider(provider).breaker.isAdmitting;
     return [...able.filter(isAdmitting), ...able.filter((candidate) => !isAdmitting(candidate))];
+  }
+
+  /** Returns the first provider for a request of this session where its API counts tokens. Throws MODEL_UNKNOWN. */
+  counter(model: string, session: string): Candidate | undefined {
+    const [first] = this.#table.steps(model, session).map((step) => this.#candidate(step));
+    return first?.api === "messages" ? first : undefined;
   }
 
   /**
@@ -98,7 +95,7 @@ export class ProviderFleet {
    */
   async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
-    const { candidate, api, stream, signal } = call;
+    const { candidate, api, counts = false, stream, signal } = call;
     const dropped = new Set<string>();
     const request = makeRequest(action, call, {
       created: Math.floor(this.#clock() / 1000),
@@ -108,6 +105,7 @@ export class ProviderFleet {
     this.#logHints(candidate.provider, dropped);
     return this.#provider(candidate.provider).request({
       ...request,
+      counts,
       stream,
       clientApi: api,
       isApproved: permission.approvalId !== undefined,
@@ -147,6 +145,10 @@ export class ProviderFleet {
     if (members.length === 0) return;
     this.#loggedHints.set(provider, new Set([...logged, ...members]));
     this.#onEvent({ kind: "request_hints_dropped", provider, members });
+  }
+
+  #candidate({ provider, model }: RouteStep): Candidate {
+    return { provider, model, api: this.#provider(provider).api, target: `${provider}/${model}` };
   }
 
   #provider(name: string): Provider {

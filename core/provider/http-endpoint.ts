@@ -14,6 +14,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi;
   readonly #pool: Pool;
   readonly #path: string;
+  readonly #countPath: string;
   readonly #headers: Readonly<Record<string, string>>;
   /** Counts abandoned requests too: they stay in the pool's queue until a connection opens or fails. */
   readonly #maxQueued: number;
@@ -23,7 +24,9 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     this.api = apiOf(config.type);
     const url = new URL(config.baseUrl);
     this.#maxQueued = config.maxConnections * 2;
-    this.#path = url.pathname.replace(/\/$/, "") + paths[this.api] + url.search;
+    const path = url.pathname.replace(/\/$/, "") + paths[this.api];
+    this.#path = path + url.search;
+    this.#countPath = `${path}/count_tokens${url.search}`;
     this.#headers = {
       "content-type": "application/json",
       "accept-encoding": "identity",
@@ -37,7 +40,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     });
   }
 
-  send({ body, stream, headers }: ProviderRequest): ProviderExchange {
+  send({ body, counts, stream, headers }: ProviderRequest): ProviderExchange {
     const exchange = new HttpExchange(() => {
       this.#queued--;
     });
@@ -49,7 +52,12 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     const accept = stream ? "text/event-stream" : "application/json";
     // The exchange receives every fault, including that of a closed pool.
     this.#pool.dispatch(
-      { path: this.#path, method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
+      {
+        path: counts ? this.#countPath : this.#path,
+        method: "POST",
+        headers: { ...this.#headers, accept, ...headers },
+        body,
+      },
       exchange,
     );
     return exchange;

@@ -1,7 +1,7 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import { type ModelApi, modelTool } from "../action/model-api.ts";
+import { countTool, type ModelApi, modelTool } from "../action/model-api.ts";
 import type { ResponseOptions } from "./wire/content.ts";
 import { type HintSink, translateRequest } from "./wire/translate.ts";
 
@@ -20,6 +20,8 @@ export interface ModelCall {
   readonly candidate: Candidate;
   /** The client's. */
   readonly api: ModelApi;
+  /** True for a request whose tokens are counted, and nothing else. */
+  readonly counts?: boolean;
   readonly stream: boolean;
   /** Aborted when the client disconnects: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
@@ -62,15 +64,14 @@ export function makeRequest(
 
 function judgedBody(
   { protocol, tool, target, arguments: body }: ActionEnvelope,
-  { candidate, api, stream }: ModelCall,
+  { candidate, api, counts = false, stream }: ModelCall,
 ): JsonObject {
-  if (protocol !== "model" || tool !== modelTool[api] || target !== candidate.target) {
-    throw new TypeError(
-      `call: judged for ${protocol} ${tool} \`${target}\`, got ${modelTool[api]} \`${candidate.target}\``,
-    );
+  const called = counts ? countTool : modelTool[api];
+  if (protocol !== "model" || tool !== called || target !== candidate.target) {
+    throw new TypeError(`call: judged for ${protocol} ${tool} \`${target}\`, got ${called} \`${candidate.target}\``);
   }
   if (!isJsonObject(body)) throw new TypeError("call: expected arguments to be an object");
-  if ((body.stream === true) !== stream) throw new TypeError("call: judged for another kind of answer");
+  if ((!counts && body.stream === true) !== stream) throw new TypeError("call: judged for another kind of answer");
   return body;
 }
 

@@ -22,6 +22,7 @@ export interface ProviderPorts {
 interface ProviderCall {
   /** JSON, in the provider's API. */
   readonly body: string;
+  readonly counts: boolean;
   readonly stream: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly clientApi: ModelApi;

@@ -1,21 +1,24 @@
 import type { Context } from "koa";
+import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { type Principal, sessionScope } from "../../action/principal.ts";
-import { readTraceContext } from "../../action/trace.ts";
+import { readTraceContext, type TraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
 import { headerText, readGatewayBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
+import type { Candidate } from "../../provider/outgoing.ts";
 import type { Actor } from "../../road/action-factory.ts";
 import type { InFlight } from "../../road/in-flight.ts";
 import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { contentOf } from "../../usage/request-content.ts";
+import { countByProvider } from "./count.ts";
 import { modelErrorEvent } from "./error.ts";
-import { EventSink } from "./reply.ts";
+import { EventSink, type WholeReply } from "./reply.ts";
 import { Bill, type BillParts, type ModelRequest, type ModelServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
 
@@ -28,6 +31,14 @@ interface ModelEndpointParts extends ModelServiceParts, BillParts {
   readonly concurrency: ConcurrencyLimit;
   /** Called with an error that was sent to a client within its stream. */
   readonly onFault: (requestId: string, error: GatewayError) => void;
+}
+
+/** A request with what its headers say of it. */
+interface OpenRequest {
+  readonly actor: Actor;
+  readonly ticket: PresentedTicket | undefined;
+  readonly parent: TraceContext | undefined;
+  readonly abort: AbortController;
 }
 
 /** Headers of a request that change how a provider treats its body. */
@@ -61,16 +72,22 @@ export class ModelEndpoint {
   }
 
   /**
-   * POST `/v1/messages/count_tokens`: what a request would take, as it is counted here. Nothing leaves the gateway, so
-   * nothing is judged.
+   * POST `/v1/messages/count_tokens`: the tokens that a request would take, counted by the provider that would serve it, as
+   * an action of its own. Where that one does not count, they are counted here: nothing leaves the gateway, and nothing is
+   * judged.
    */
-  countTokens(ctx: Context, principal: Principal): Promise<void> {
+  countTokens(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     return this.#parts.concurrency.run(principal.id, async () => {
-      messagesHeaders(ctx);
-      const { body, model } = readModelRequest("messages", await this.#readBody(ctx, principal));
-      this.#parts.fleet.checkModel(model);
+      const continuation = messagesHeaders(ctx);
+      const request = readModelRequest("messages", await this.#readBody(ctx, principal));
+      const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+      const candidate = this.#parts.fleet.counter(request.model, scope.id);
+      if (candidate !== undefined) {
+        refuseTools(this.#parts.toolPassthrough, "messages", request.body);
+        if (await this.#countBy(candidate, ctx, principal, request, continuation, requestId)) return;
+      }
       const tokenizer = await this.#parts.tokenizer();
-      ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
+      ctx.body = { input_tokens: tokenizer.countRequest(contentOf(request.body)) };
     });
   }
 
@@ -91,31 +108,18 @@ export class ModelEndpoint {
     continuation: Continuation,
     requestId: string,
   ): Promise<void> {
-    const { headers, rawHeaders } = ctx.req;
-    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(rawHeaders));
-    await bindTask(this.#parts.tasks, ctx.req, principal, scope);
-    const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
-    const ticket = presentTicket(this.#parts.tickets, principal, singleHeader(rawHeaders, ticketHeader), undefined);
-    const abort = new AbortController();
+    const { actor, ticket, parent, abort } = await this.#open(ctx, principal, requestId);
     const sink = new EventSink(ctx, abort.signal);
     const { inFlight } = this.#parts;
-    ctx.set("request-id", requestId);
-    ctx.res.once("close", () => {
-      if (!ctx.res.writableFinished) abort.abort(new GatewayError("CANCELLED"));
-    });
     const bill = this.#bill(ctx, principal, request);
-    inFlight.begin(principal, scope.id, abort);
-    const parent = readTraceContext(headerText(headers, "traceparent"));
+    inFlight.begin(principal, actor.scope.id, abort);
     try {
       const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
       const reply = await this.#parts.tracer.run({ protocol: "model", api: request.api, parent }, (span) =>
         serveModel(this.#parts, { ...open, span }),
       );
       if (reply.kind === "streamed") return sink.end();
-      ctx.status = reply.status;
-      ctx.type = "application/json";
-      if (reply.headers !== undefined) ctx.set(reply.headers);
-      ctx.body = reply.bytes;
+      sendWhole(ctx, reply);
     } catch (cause) {
       const error = GatewayError.from(cause);
       if (!sink.begun) throw error;
@@ -123,8 +127,46 @@ export class ModelEndpoint {
       sink.end(modelErrorEvent(request.api, error, requestId));
     } finally {
       bill.release();
+      inFlight.finish(actor.scope.id, abort);
+    }
+  }
+
+  /** Responds with the provider's count. Resolves with false where the provider does not count. */
+  async #countBy(
+    candidate: Candidate,
+    ctx: Context,
+    principal: Principal,
+    { body }: ModelRequest,
+    continuation: JsonObject,
+    requestId: string,
+  ): Promise<boolean> {
+    const { abort, ...open } = await this.#open(ctx, principal, requestId);
+    const { inFlight } = this.#parts;
+    const { scope } = open.actor;
+    inFlight.begin(principal, scope.id, abort);
+    try {
+      const count = { ...open, candidate, body, continuation, requestId, signal: abort.signal };
+      const reply = await countByProvider(this.#parts, count);
+      if (reply !== undefined) sendWhole(ctx, reply);
+      return reply !== undefined;
+    } finally {
       inFlight.finish(scope.id, abort);
     }
+  }
+
+  /** Begins a request: who asks, for which task, with which ticket; `abort` fires when the client disconnects. */
+  async #open(ctx: Context, principal: Principal, requestId: string): Promise<OpenRequest> {
+    const { headers, rawHeaders } = ctx.req;
+    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(rawHeaders));
+    await bindTask(this.#parts.tasks, ctx.req, principal, scope);
+    const ticket = presentTicket(this.#parts.tickets, principal, singleHeader(rawHeaders, ticketHeader), undefined);
+    const abort = new AbortController();
+    ctx.set("request-id", requestId);
+    ctx.res.once("close", () => {
+      if (!ctx.res.writableFinished) abort.abort(new GatewayError("CANCELLED"));
+    });
+    const parent = readTraceContext(headerText(headers, "traceparent"));
+    return { actor: { principal, scope, client: agentIdentity(ctx.req) }, ticket, parent, abort };
   }
 
   /** Reserves what the request may take; the client is told where it stands with its limits, let in or not. */
@@ -135,6 +177,13 @@ export class ModelEndpoint {
       ctx.set(this.#parts.meter.headers(principal));
     }
   }
+}
+
+function sendWhole(ctx: Context, reply: WholeReply): void {
+  ctx.status = reply.status;
+  ctx.type = "application/json";
+  if (reply.headers !== undefined) ctx.set(reply.headers);
+  ctx.body = reply.bytes;
 }
 
 /** The version and the trial features asked for: they are judged, and reach the provider, with the request. */

@@ -14,7 +14,7 @@ import type { AnswerReader } from "../../road/stream.ts";
 /** The reply to the client: whole, or already streamed. */
 export type ModelReply = WholeReply | { readonly kind: "streamed" };
 
-interface WholeReply {
+export interface WholeReply {
   readonly kind: "whole";
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;

@@ -164,9 +164,9 @@ describe("usage of models", () => {
     });
   }
 
-  it("is told beforehand by count_tokens, which asks nobody [R4.1-11]", async () => {
+  it("is told beforehand by count_tokens, which asks nobody where the provider does not count [R4.1-11]", async () => {
     const [calls, records] = [usual.provider.calls.length, (await usual.records()).length];
-    const count = async (text: string, model = "messages-model"): Promise<Response> =>
+    const count = async (text: string, model = "chat-model"): Promise<Response> =>
       fetch(`${usual.gateway.url}/v1/messages/count_tokens`, {
         method: "POST",
         headers: { "x-api-key": usual.keys.agent, "content-type": "application/json" },
