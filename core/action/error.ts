@@ -25,6 +25,7 @@ const table = {
   HEADERS_TOO_LARGE: { status: 431, jsonRpc: -32600, expose: true, text: "request headers too large" },
   KEY_MISSING: { status: 401, jsonRpc: 1401, expose: true, text: "authentication required" },
   KEY_UNKNOWN: { status: 401, jsonRpc: 1401, expose: true, text: "unknown key" },
+  TOKEN_INVALID: { status: 401, jsonRpc: 1401, expose: true, text: "invalid access token" },
   ROLE_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "this role may not do that" },
   HOST_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "host not allowed" },
   ORIGIN_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "origin not allowed" },

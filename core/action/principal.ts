@@ -1,12 +1,12 @@
 import { canonicalJson, sha256Hex } from "./canonical-json.ts";
 import type { Role } from "./role.ts";
 
-/** The caller that attempts an action: a stable identifier derived from tenant and key, without the raw key. */
+/** The caller that attempts an action: a stable identifier derived from tenant and key, or from issuer and subject. */
 export interface Principal {
   readonly id: string;
   readonly tenant: string;
   readonly role: Role;
-  /** The configured name of the key; safe to show. */
+  /** The configured name of the key, or `oauth:<subject>`; safe to show. */
   readonly keyId: string;
 }
 
@@ -16,6 +16,24 @@ export const anonymousKeyId = "anonymous";
 /** `principal-v1-<hex>` over the tenant and the key's `sha256:…` hash. Another key is another principal. */
 export function principalId(tenant: string, keyHash: string): string {
   return `principal-v1-${sha256Hex(canonicalJson(["principal-v1", tenant, keyHash]))}`;
+}
+
+/** `principal-v1-<hex>` of the subject of an issuer's access tokens, which stays when the token is renewed. */
+export function tokenPrincipalId(tenant: string, issuer: string, subject: string): string {
+  return `principal-v1-${sha256Hex(canonicalJson(["principal-v1", tenant, issuer, subject]))}`;
+}
+
+/** Begins the key id of each subject of access tokens. The id of a configured key contains no colon. */
+const tokenKeyPrefix = "oauth:";
+
+/** The name that stands for a key's, of the subject of access tokens. */
+export function tokenKeyId(subject: string): string {
+  return tokenKeyPrefix + subject;
+}
+
+/** Returns whether a key id is that of a subject of access tokens. */
+export function isTokenKeyId(keyId: string): boolean {
+  return keyId.startsWith(tokenKeyPrefix);
 }
 
 export type Transport = "http" | "sse";

@@ -21,7 +21,6 @@ import { SessionTable } from "../gateway/mcp/session-table.ts";
 import { FairShare } from "../http/fair-share.ts";
 import { LoopLoad } from "../http/loop-time.ts";
 import { RefusedAttempts } from "../http/refused-attempt.ts";
-import { KeyRing } from "../identity/key-ring.ts";
 import { type KillSwitch, killedError, killParticipant } from "../kill/kill-switch.ts";
 import { type DriftPolicy, manifestParticipant, openManifestControl } from "../manifest/manifest-control.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
@@ -48,6 +47,7 @@ import type { Tickets } from "../ticket/tickets.ts";
 import { UpstreamFleet } from "../upstream/fleet.ts";
 import { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
+import { type AccessParts, openAccess } from "./access.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { evidenceRules } from "./evidence-rules.ts";
 import { elapsedMs, identity, newId, replyJsonBounds } from "./identity.ts";
@@ -55,7 +55,7 @@ import { openApprovals, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
 
 /** The parts of a running gateway. */
-export interface Parts extends Endpoints {
+export interface Parts extends Endpoints, AccessParts {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -77,7 +77,6 @@ export interface Parts extends Endpoints {
   readonly manifests: ManifestStore;
   readonly driftPolicy: DriftPolicy;
   readonly taskBinding: TaskBinding;
-  readonly keys: KeyRing;
   readonly attempts: RefusedAttempts;
   /** The features that take part in every decision, in their order. */
   readonly participants: readonly Participant[];
@@ -160,8 +159,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
-  const keys = new KeyRing(config.keys);
-  const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
+  const access = await openAccess(config, log);
+  const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: access.keys });
   const participants: readonly Participant[] = [
     approvalParticipant(approvals.queue),
     killParticipant(control.killSwitch),
@@ -180,6 +179,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const recent = new RecentActions(recentLimits(config.evidence));
   const explainer = openExplainer(config, { ...evidence, chain, approvals, recent });
   const endpoints = openEndpoints(config, log, {
+    challenge: access.challenge,
     tracer: collector.tracer,
     participants,
     tickets,
@@ -206,7 +206,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...control,
     tickets,
     ...plans,
-    keys,
+    ...access,
     attempts: new RefusedAttempts({ ...evidence, onWarning }),
     participants,
     chain,

@@ -10,6 +10,7 @@ import type { DropReason } from "../gateway/mcp/notification.ts";
 import type { SessionTable } from "../gateway/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "../gateway/mcp/sse.ts";
 import { ModelEndpoint } from "../gateway/model/endpoint.ts";
+import type { Challenge } from "../http/access.ts";
 import type { FairShare } from "../http/fair-share.ts";
 import { ConcurrencyLimit } from "../http/rate.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
@@ -44,6 +45,7 @@ interface EndpointSources {
   readonly meter: UsageMeter;
   readonly fairShare: FairShare;
   readonly live: LiveFeed;
+  readonly challenge: Challenge;
   readonly tracer: Tracer;
   readonly recent: RecentActions;
   readonly participants: readonly Participant[];
@@ -129,6 +131,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       metrics.notificationDropped(reason);
       tell(droppedText[reason], { upstream, action_id: action });
     },
+    challenge: open.challenge,
     metaPassthrough: config.mcpGateway.metaPassthrough,
     metrics,
     tracer: open.tracer,

@@ -6,8 +6,9 @@ import { LiveEndpoint } from "../gateway/live/endpoint.ts";
 import { LivePlaces } from "../gateway/live/place.ts";
 import { renderMcpError } from "../gateway/mcp/answer.ts";
 import { renderModelError } from "../gateway/model/error.ts";
+import { resourceHandlers, resourceRoutes } from "../gateway/protected-resource.ts";
 import { gatewayHandlers, gatewayRoutes } from "../gateway/route.ts";
-import { AccessRule } from "../http/access.ts";
+import { keyChallenge } from "../http/access.ts";
 import { buildApp, type MountedRoute, mountRoutes } from "../http/app.ts";
 import type { Health } from "../http/health.ts";
 import { Listener, type Upgrade } from "../http/listener.ts";
@@ -108,15 +109,19 @@ export class Gateway {
 
 /** The routes of each port. Their schemas are compiled here, before anything listens. */
 function routesOf(parts: Parts): Readonly<Record<Port, readonly MountedRoute[]>> {
-  const accessRule = accessRuleOf(parts);
+  const { keyRule, callerRule, fairShare, config } = parts;
   const health = (): Health => healthOf(parts);
   const policies = () => parts.chain.active;
-  const callerOf = (rawHeaders: readonly string[]) => accessRule.identifyIfPresented(rawHeaders);
+  const callerOf = (rawHeaders: readonly string[]) => keyRule.identifyIfPresented(rawHeaders);
   const consoles = consoleHandlers({ ...parts, health, policies, callerOf });
+  const { oauth } = config;
   return {
-    gateway: mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), accessRule, parts.fairShare),
-    admin: adminRoutes(parts, accessRule, health),
-    metrics: mountRoutes(consoleRoutes, consoles, accessRule, parts.fairShare),
+    gateway: [
+      ...mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), callerRule, fairShare),
+      ...(oauth === null ? [] : mountRoutes(resourceRoutes, resourceHandlers(oauth), callerRule, fairShare)),
+    ],
+    admin: adminRoutes(parts, keyRule, health),
+    metrics: mountRoutes(consoleRoutes, consoles, keyRule, fairShare),
   };
 }
 
@@ -128,7 +133,8 @@ function openListener(
 ): Promise<Listener> {
   const { config, metrics, log } = parts;
   const renderers = [renderModelError, renderMcpError];
-  const app = buildApp(port, { routes, renderers, guard: requestGuardOf(parts), metrics, log, newId });
+  const challenge = port === "gateway" ? parts.challenge : keyChallenge;
+  const app = buildApp(port, { routes, renderers, guard: requestGuardOf(parts), challenge, metrics, log, newId });
   const numbers = {
     gateway: config.listen.gatewayPort,
     admin: config.listen.adminPort,
@@ -140,9 +146,9 @@ function openListener(
 }
 
 function openLive(parts: Parts): LiveEndpoint {
-  const { config, keys, live, road, taskBinding } = parts;
+  const { config, keys, keyRule, live, road, taskBinding } = parts;
   const described = { clock: Date.now, newId, taskBinding };
-  const [guard, access] = [requestGuardOf(parts), accessRuleOf(parts)];
+  const guard = requestGuardOf(parts);
   return new LiveEndpoint({
     feed: live,
     isEnabled: config.limits.maxWebsockets > 0,
@@ -150,7 +156,7 @@ function openLive(parts: Parts): LiveEndpoint {
     bounds: jsonBounds(config),
     fairShare: parts.fairShare,
     guard: (request) => guard.check(request),
-    callerOf: ({ rawHeaders }) => access.identifyIfPresented(rawHeaders),
+    callerOf: ({ rawHeaders }) => keyRule.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
     describe: (action, caller, client) => actionOf(action, caller, client, described),
     evaluate: async (action) => (await evaluateAction(road, action)).evaluation,
@@ -159,10 +165,6 @@ function openLive(parts: Parts): LiveEndpoint {
 
 function requestGuardOf({ config: { listen } }: Parts): RequestGuard {
   return new RequestGuard(listen.allowedHosts, listen.allowedOrigins);
-}
-
-function accessRuleOf({ config, keys }: Parts): AccessRule {
-  return new AccessRule(keys, config.mcpGateway.anonymousTenant);
 }
 
 function healthOf({ life, ledger }: Parts): Health {

@@ -17,6 +17,7 @@ import {
   listenSchema,
   logSchema,
   mcpGatewaySchema,
+  oauthSchema,
   resilienceSchema,
   stateSchema,
   telemetrySchema,
@@ -29,6 +30,7 @@ export const fileSchema = object("The gateway's configuration.", {
   state: stateSchema,
   keys: keysSchema,
   mcp_gateway: mcpGatewaySchema,
+  oauth: oauthSchema,
   upstreams: list("The MCP servers behind the gateway.", upstreamSchema, { default: [] }),
   providers: list("The model providers behind the gateway. Left out: `mock`.", providerSchema, {
     default: [withDefaults(providerSchema, { name: "mock", type: "mock", models: ["mock"] })],

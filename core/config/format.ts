@@ -12,6 +12,8 @@ export type FormatName =
   | "origin"
   | "url"
   | "webhook_url"
+  | "oauth_url"
+  | "claim"
   | "variable"
   | "process_variable"
   | "header_name"
@@ -62,6 +64,12 @@ export const formats: Readonly<Record<FormatName, Format>> = {
     sensitive: true,
     test: isWebhookUrl,
   },
+  oauth_url: {
+    expected: "an https: URL, or an http: one of this machine, without credentials, query or fragment",
+    sensitive: false,
+    test: (value) => isWebhookUrl(value) && /^[^?"\\`]+$/.test(value),
+  },
+  claim: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
   variable: hidden("the name of an environment variable: `A-Z 0-9 _`, no digit first", /^[A-Z_][A-Z0-9_]{0,127}$/),
   process_variable: shown("the name of an environment variable", /^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
   header_name: shown("a header name", /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/),

@@ -27,6 +27,8 @@ export interface GatewayConfig
   /** Path of the file; null in local mode. */
   readonly source: string | null;
   readonly keys: readonly KeyConfig[];
+  /** Null: only keys authenticate. */
+  readonly oauth: OauthConfig | null;
   readonly upstreams: readonly UpstreamConfig[];
   readonly providers: readonly ProviderConfig[];
   readonly modelGateway: Omit<Sections["modelGateway"], "routes"> & { readonly routes: readonly ModelRoute[] };
@@ -49,6 +51,14 @@ export interface KeyConfig extends Omit<Sections["keys"][number], "keyEnv" | "ke
   /** `sha256:<64 hex>`. */
   readonly keyHash: string;
 }
+
+/** The access tokens that are accepted. `tenant` is null where `tenantClaim` is given. */
+export type OauthConfig = Omit<Sections["oauth"], "issuer" | "audience" | "jwksCacheSeconds" | "jwksRefetchSeconds"> & {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly jwksCacheMs: number;
+  readonly jwksRefetchMs: number;
+};
 
 interface ExtensionConfig {
   /** Loads only what is trusted. Requires a trust policy. */

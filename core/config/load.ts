@@ -104,6 +104,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       role,
       keyHash: given(secrets.keyHashes[at], id),
     })),
+    oauth: buildOauth(config.oauth),
     // A tenant left over from a trial without keys must not let anyone in.
     mcpGateway: { ...mcp, anonymousTenant: mcp.requireAuth ? null : mcp.anonymousTenant },
     upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
@@ -203,6 +204,18 @@ function buildRoute({ model, providers, fallback, canary }: RouteForm): ModelRou
     fallback,
     canary:
       canary.name === null ? null : { provider: canary.name, model: canary.model ?? model, percent: canary.percent },
+  };
+}
+
+function buildOauth(form: Camel<FileForm["oauth"]>): GatewayConfig["oauth"] {
+  const { issuer, audience, jwksCacheSeconds, jwksRefetchSeconds, ...rest } = form;
+  if (issuer === null) return null;
+  return {
+    ...rest,
+    issuer,
+    audience: given(audience, "audience"),
+    jwksCacheMs: jwksCacheSeconds * 1_000,
+    jwksRefetchMs: jwksRefetchSeconds * 1_000,
   };
 }
 

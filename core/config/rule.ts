@@ -4,6 +4,7 @@ import type { Draft } from "./check.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
 import { isReservedHeader } from "./gateway-config.ts";
+import { checkOauth } from "./oauth-rule.ts";
 import { checkProviders } from "./provider-rule.ts";
 import { isLoopback, refuseRepeats } from "./repetition.ts";
 import type { Secrets } from "./secret.ts";
@@ -18,6 +19,7 @@ export function checkRules(draft: FileDraft | undefined, secrets: Secrets, fault
   checkExposure(draft, faults);
   checkKeys(draft.keys, secrets, faults);
   checkAnonymous(draft.mcp_gateway, faults);
+  checkOauth(draft, faults);
   checkGatewayTenants(draft, faults);
   checkUpstreams(draft.upstreams, faults);
   checkProviders(draft, faults);
@@ -165,7 +167,7 @@ function checkApprovals({ approvals, keys }: FileDraft, faults: FaultList): void
   });
 }
 
-/** Only callers with a key can be held for review: a tenant without keys is misspelt. */
+/** A tenant without keys is misspelt: it has no reviewers. */
 function checkTenant(
   tenant: string | undefined,
   known: readonly (string | undefined)[] | undefined,

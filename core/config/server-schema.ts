@@ -41,6 +41,86 @@ export const keysSchema = list(
   { default: [], whenEmpty: "leave the key out to have no keys" },
 );
 
+const signatureAlgorithms = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+] as const;
+
+export const oauthSchema = object(
+  "OAuth 2.1 on the gateway port, beside `keys`: JWT access tokens of one authorization server. Off until `issuer` is given.",
+  {
+    issuer: optional(
+      string("Issuer of the tokens, exactly as their claim `iss` has it. Left out: only keys authenticate.", {
+        format: "oauth_url",
+      }),
+    ),
+    audience: optional(
+      string(
+        "URL of the MCP endpoint as clients reach it, such as `https://gateway.example/mcp`: the resource that clients ask tokens for, and that the claim `aud` must name. Its path is `/mcp` or empty. Required with `issuer`.",
+        { format: "oauth_url" },
+      ),
+    ),
+    jwks_uri: optional(
+      string("Address of the issuer's signing keys. Left out: read from the issuer's metadata.", {
+        format: "oauth_url",
+      }),
+    ),
+    jwks_cache_seconds: integer(
+      "Time that fetched signing keys serve. They are fetched anew from half of it on; once it is over and the issuer cannot be reached, no token is accepted.",
+      { minimum: 1, maximum: 86_400, default: 600 },
+    ),
+    jwks_refetch_seconds: integer(
+      "Least time between two fetches of the signing keys, whatever key ids tokens name. At most `jwks_cache_seconds`.",
+      { minimum: 1, maximum: 3_600, default: 10 },
+    ),
+    algorithms: list("Signature algorithms that are accepted.", enumeration("One algorithm.", signatureAlgorithms), {
+      default: ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"],
+      whenEmpty: "leave the key out to accept the usual ones",
+    }),
+    token_type: enumeration(
+      "`at+jwt`: the header `typ` must mark an access token (RFC 9068). `any`: for issuers that mark none; make sure that they issue no other tokens for `audience`.",
+      ["at+jwt", "any"],
+      { default: "at+jwt" },
+    ),
+    leeway_seconds: integer("Difference of clocks that is allowed for the claims `exp` and `nbf`.", {
+      minimum: 0,
+      maximum: 300,
+      default: 30,
+    }),
+    tenant: optional(
+      string("Tenant of every token's subject. With `issuer`, either this or `tenant_claim`.", { format: "name" }),
+    ),
+    tenant_claim: optional(string("Claim that says the tenant, by the values of `tenants`.", { format: "claim" })),
+    tenants: map(
+      "Tenant for each value of `tenant_claim`. Tokens with another value, or none, are refused.",
+      "claim",
+      string("The tenant, which must have a key.", { format: "name" }),
+      { default: {} },
+    ),
+    role: enumeration("Role of subjects in their tenant. Agents need no more than `viewer`.", roles, {
+      default: "viewer",
+    }),
+    role_claim: optional(
+      string("Claim that says the role, a text or a list of texts, by the values of `roles`.", { format: "claim" }),
+    ),
+    roles: map(
+      "Role for each value of `role_claim`; of several, the strongest. Where no value is listed, `role` applies.",
+      "claim",
+      enumeration("The role. It gives access to no other port: operators need a key.", roles),
+      { default: {} },
+    ),
+  },
+);
+
 export const mcpGatewaySchema = object("The MCP endpoint.", {
   require_auth: flag(
     "Require a key for every MCP request. False needs `mcp_gateway.anonymous_tenant`; `/sse` always requires a key.",

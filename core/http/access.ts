@@ -3,11 +3,16 @@ import type { ClientIdentity } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { anonymousPrincipal, type KeyRing, presentedKey } from "../identity/key-ring.ts";
+import { anonymousPrincipal, type KeyRing, presentedKey, presentsBearer } from "../identity/key-ring.ts";
 import type { Access } from "../operation/operation.ts";
 
+/** Identifies the callers of a port. A promise where that takes more than a look-up. */
+export interface CallerRule {
+  identify(access: Access, rawHeaders: readonly string[]): Principal | Promise<Principal>;
+}
+
 /** Identifies callers by their key. */
-export class AccessRule {
+export class AccessRule implements CallerRule {
   readonly #keys: KeyRing;
   readonly #anonymous: Principal | null;
 
@@ -24,6 +29,11 @@ export class AccessRule {
   identify(access: Access, rawHeaders: readonly string[]): Principal {
     const key = presentedKey(rawHeaders);
     if (key !== null) return this.#keys.authenticate(key);
+    return this.identifyWithoutKey(access);
+  }
+
+  /** Returns the caller of a request that presents no key. Throws KEY_MISSING where it needs one. */
+  identifyWithoutKey(access: Access): Principal {
     if (access === "caller" && this.#anonymous !== null) return this.#anonymous;
     throw new GatewayError("KEY_MISSING", "send `X-API-Key: <key>` or `Authorization: Bearer <key>`");
   }
@@ -34,6 +44,39 @@ export class AccessRule {
     return key === null ? null : this.#keys.authenticate(key);
   }
 }
+
+/** Identifies callers by their key, and those with no known key by their access token. */
+export class TokenRule implements CallerRule {
+  readonly #keys: KeyRing;
+  readonly #keyRule: AccessRule;
+  readonly #authenticate: (token: string) => Promise<Principal>;
+
+  /** `authenticate` rejects with TOKEN_INVALID or KEY_UNKNOWN, which contain nothing of the token. */
+  constructor(keys: KeyRing, keyRule: AccessRule, authenticate: (token: string) => Promise<Principal>) {
+    this.#keys = keys;
+    this.#keyRule = keyRule;
+    this.#authenticate = authenticate;
+  }
+
+  /** Returns the caller as `AccessRule` does; that of an access token as a promise, which rejects as `authenticate` does. */
+  identify(access: Access, rawHeaders: readonly string[]): Principal | Promise<Principal> {
+    // An access token may be longer than a key: `authenticate` bounds it.
+    const presented = presentedKey(rawHeaders, Number.POSITIVE_INFINITY);
+    if (presented === null) return this.#keyRule.identifyWithoutKey(access);
+    return this.#keys.find(presented) ?? this.#identifyByToken(presented, rawHeaders);
+  }
+
+  #identifyByToken(presented: string, rawHeaders: readonly string[]): Promise<Principal> {
+    if (!presentsBearer(rawHeaders)) throw new GatewayError("KEY_UNKNOWN");
+    return this.#authenticate(presented);
+  }
+}
+
+/** The `WWW-Authenticate` header of a response with status 401. */
+export type Challenge = (error: GatewayError) => string;
+
+/** The challenge of a port that takes keys only. */
+export const keyChallenge: Challenge = () => "Bearer";
 
 const maxClientText = 128;
 

@@ -9,7 +9,7 @@ import { didYouMean } from "../action/suggestion.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
-import type { AccessRule } from "./access.ts";
+import type { CallerRule, Challenge } from "./access.ts";
 import type { FairShare } from "./fair-share.ts";
 import { retryAfterHeader } from "./refusal.ts";
 import type { RequestGuard } from "./request.ts";
@@ -40,18 +40,19 @@ export type RouteHandlers<Table extends PortRoutes> = {
   readonly [Id in keyof Table]: Table[Id]["access"] extends "public" ? PublicHandler : Handler;
 };
 
-/** Pairs each route with its handler, behind the check of the key and of the caller's share. */
+/** Pairs each route with its handler, behind the check of the caller and of its share. */
 export function mountRoutes<Table extends PortRoutes>(
   table: Table,
   handlers: RouteHandlers<Table>,
-  accessRule: AccessRule,
+  callerRule: CallerRule,
   fairShare: Pick<FairShare, "admit" | "admitCall">,
 ): readonly MountedRoute[] {
   return Object.entries(table).map(([id, route]) => {
-    const serve: MountedRoute["serve"] = (ctx) => {
+    const serve = (ctx: Context, verified?: Principal): Promise<void> | void => {
       ctx.state.route = id;
       if (route.access === "public") return (handlers[id] as PublicHandler)(ctx);
-      const caller = accessRule.identify(route.access, ctx.req.rawHeaders);
+      const caller = verified ?? callerRule.identify(route.access, ctx.req.rawHeaders);
+      if (caller instanceof Promise) return caller.then((principal) => serve(ctx, principal));
       if (route.spends === "call") fairShare.admitCall(caller);
       if (route.spends === "time") fairShare.admit(caller);
       return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
@@ -68,6 +69,7 @@ interface AppParts {
   /** Tried in order; where none applies, an error is rendered as problem+json. */
   readonly renderers: readonly ErrorRenderer[];
   readonly guard: RequestGuard;
+  readonly challenge: Challenge;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
@@ -121,7 +123,7 @@ async function refuse(ctx: Context, error: GatewayError, requestId: string, part
   const { code, loggedDetail: detail } = error;
   parts.log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");
   if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
-  if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
+  if (error.row.status === 401) ctx.set("www-authenticate", parts.challenge(error));
   if (!parts.renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
 }
 
@@ -138,7 +140,8 @@ function indexFixedPaths(routes: readonly MountedRoute[]): ReadonlyMap<string, M
 /** The first route that fits serves the request. */
 function buildRouter(routes: readonly MountedRoute[]): Router {
   const router = new Router({ strict: true, sensitive: true });
-  for (const { method, path, serve } of routes) router.register(path, methodsOf(method), serve);
+  // The router passes `next` as well, which is no caller.
+  for (const { method, path, serve } of routes) router.register(path, methodsOf(method), (ctx) => serve(ctx));
   return router;
 }
 

@@ -45,7 +45,7 @@ const savedSeconds = 2;
 /** Bytes of large bodies of one key that may wait for their turn. */
 const maxWaitingBytes = 33_554_432;
 const bytesAllowed = `${maxWaitingBytes} bytes of this key to wait for their turn`;
-/** Keys remembered at once, and as many tenants. They are those of the configuration: more come only by reloading it. */
+/** Keys and subjects of access tokens remembered at once, and as many tenants. Beyond, the tenant's allowance still holds. */
 const maxPurses = 100_000;
 
 /**

@@ -1,7 +1,7 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
-import { type Principal, principalId } from "../action/principal.ts";
+import { isTokenKeyId, type Principal, principalId } from "../action/principal.ts";
 import { type Role, roles } from "../action/role.ts";
 
 /** One key that may authenticate, without the key itself. */
@@ -13,19 +13,31 @@ export interface KeyEntry {
   readonly keyHash: string;
 }
 
-/** The keys that authenticate now. */
+const principalShape = /^principal-v1-[0-9a-f]{64}$/;
+
+/** The keys that authenticate now, and the principals that may act. */
 export class KeyRing {
   #principals: ReadonlyMap<string, Principal>;
+  readonly #tokenTenants: ReadonlySet<string>;
 
-  /** Throws TypeError for a malformed entry and for a key that is given twice. */
-  constructor(keys: readonly KeyEntry[]) {
+  /**
+   * `tokenTenants`: the tenants that access tokens can belong to. Any well-formed principal of theirs counts as known: the
+   * issuer alone has the list. Throws TypeError for a malformed entry and for a key that is given twice.
+   */
+  constructor(keys: readonly KeyEntry[], tokenTenants: ReadonlySet<string> = new Set()) {
     this.#principals = indexKeys(keys);
+    this.#tokenTenants = tokenTenants;
   }
 
   /**
-   * Returns the principal of a key. Throws KEY_UNKNOWN, which contains nothing of the key.
-   * The look-up is by hash, so that its duration reveals nothing about keys that are nearly right.
+   * Returns the principal of a key; undefined for an unknown one. The look-up is by hash, so that its duration reveals
+   * nothing about keys that are nearly right.
    */
+  find(presented: string): Principal | undefined {
+    return this.#principals.get(contentDigest(presented));
+  }
+
+  /** Returns the principal of a key. Throws KEY_UNKNOWN, which contains nothing of the key. */
   authenticate(presented: string): Principal {
     const principal = this.#principals.get(contentDigest(presented));
     if (principal === undefined) throw new GatewayError("KEY_UNKNOWN");
@@ -37,24 +49,22 @@ export class KeyRing {
     this.#principals = indexKeys(keys);
   }
 
-  /** Returns whether some key belongs to this principal of this tenant. */
-  names(tenant: string, id: string): boolean {
-    return [...this.#principals.values()].some((principal) => principal.tenant === tenant && principal.id === id);
-  }
-
-  /** Returns the id of a tenant's key that has this id or belongs to the principal of this id. */
+  /** Returns the id of a tenant's key that has this id or belongs to the principal of this id; of a token's subject as it is. */
   keyId(tenant: string, name: string): string | undefined {
+    if (isTokenKeyId(name)) return this.#tokenTenants.has(tenant) ? name : undefined;
     const own = [...this.#principals.values()].filter((principal) => principal.tenant === tenant);
     return own.find(({ id, keyId }) => id === name || keyId === name)?.keyId;
   }
 
-  /** Returns whether some key still belongs to this principal, in this role. */
-  has({ id, role }: Principal): boolean {
+  /** Returns whether this principal may still act, in this role. Tokens are checked one by one, as they come. */
+  has({ id, role, tenant, keyId }: Principal): boolean {
+    if (isTokenKeyId(keyId)) return this.#tokenTenants.has(tenant);
     return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);
   }
 
-  /** Returns whether some key belongs to this principal of this tenant. */
+  /** Returns whether a principal of this tenant can have this id. */
   knows(tenant: string, principal: string): boolean {
+    if (this.#tokenTenants.has(tenant) && principalShape.test(principal)) return true;
     return [...this.#principals.values()].some((known) => known.id === principal && known.tenant === tenant);
   }
 }
@@ -88,20 +98,26 @@ const keyText = /^[A-Za-z0-9._~+/=-]+$/;
 
 /**
  * The key a request presents in `X-API-Key` or `Authorization: Bearer`, or null where it presents none.
- * Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for a malformed key.
+ * `maxLength`: 512, as no key is longer. Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for
+ * a malformed key.
  * A malformed header never counts as "no key": the request would become one of the anonymous caller.
  */
-export function presentedKey(rawHeaders: readonly string[]): string | null {
+export function presentedKey(rawHeaders: readonly string[], maxLength: number = maxKey): string | null {
   const authorization = singleHeader(rawHeaders, "authorization");
   const apiKey = singleHeader(rawHeaders, "x-api-key");
   const bearer = authorization === undefined ? undefined : bearerToken(authorization);
   for (const key of [bearer, apiKey]) {
-    if (key !== undefined && (key.length > maxKey || !keyText.test(key))) throw new GatewayError("KEY_UNKNOWN");
+    if (key !== undefined && (key.length > maxLength || !keyText.test(key))) throw new GatewayError("KEY_UNKNOWN");
   }
   if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) {
     throw new GatewayError("INVALID_HEADER", "expected one key, got another in `authorization` than in `x-api-key`");
   }
   return bearer ?? apiKey ?? null;
+}
+
+/** Returns whether a request presents its key as `Authorization: Bearer`, the only place for an access token. */
+export function presentsBearer(rawHeaders: readonly string[]): boolean {
+  return singleHeader(rawHeaders, "authorization") !== undefined;
 }
 
 function bearerToken(authorization: string): string {

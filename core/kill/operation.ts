@@ -238,7 +238,7 @@ function checkGateway({ config }: KillSources, caller: Principal): void {
 
 function checkPrincipal({ keys, config }: KillSources, { tenant }: Principal, id: string): void {
   const isAnonymous = config.mcpGateway.anonymousTenant === tenant && anonymousPrincipal(tenant).id === id;
-  if (!isAnonymous && !keys.names(tenant, id)) throw new GatewayError("NOT_FOUND", "no such principal");
+  if (!isAnonymous && !keys.knows(tenant, id)) throw new GatewayError("NOT_FOUND", "no such principal");
 }
 
 /** Unreadable evidence prevents nobody from stopping a session. */

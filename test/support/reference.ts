@@ -4,6 +4,7 @@ import { identity } from "../../core/compose/identity.ts";
 import { configReference, trustJsonSchema, trustReference } from "../../core/config/reference.ts";
 import { reasons } from "../../core/evidence/record/reason.ts";
 import { mcpMethods } from "../../core/gateway/mcp/method.ts";
+import { resourceRoutes } from "../../core/gateway/protected-resource.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
 import { editorSchemas } from "../../core/policy/schema.ts";
 import { detectionReference } from "./detection/table.ts";
@@ -50,7 +51,13 @@ function reasonReference(): string {
 }
 
 function routeReference(): string {
-  const http = Object.values(routes).map(({ port, method, path, access }) => [port, method, `\`${path}\``, access]);
+  const resource = Object.values(resourceRoutes).map((route) => ({ port: "gateway", ...route }));
+  const http = [...Object.values(routes), ...resource].map(({ port, method, path, access }) => [
+    port,
+    method,
+    `\`${path}\``,
+    access,
+  ]);
   const mcp = Object.entries(mcpMethods).map(([name, row]) => [
     `\`${name}\``,
     row.eras.join(", "),

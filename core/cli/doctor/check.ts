@@ -4,7 +4,14 @@ import { isLoopback } from "../../config/repetition.ts";
 import { checkData } from "./data-folder.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
-import { checkCollector, checkModelProviders, checkUpstreams, checkWebhooks, checkWitnesses } from "./peer.ts";
+import {
+  checkCollector,
+  checkIssuer,
+  checkModelProviders,
+  checkUpstreams,
+  checkWebhooks,
+  checkWitnesses,
+} from "./peer.ts";
 import { checkPermissions } from "./permission.ts";
 import { checkPorts } from "./port.ts";
 import { checkExtensions, checkTrust } from "./trust.ts";
@@ -19,6 +26,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   ports: checkPorts,
   exposure: checkExposure,
   keys: checkKeys,
+  oauth: checkIssuer,
   permissions: checkPermissions,
   "open files": checkOpenFiles,
   clock: checkClock,

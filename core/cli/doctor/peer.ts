@@ -35,6 +35,13 @@ export const checkModelProviders: DoctorCheck = async ({ config: { providers, mo
   );
 };
 
+/** Checks the connection to where the signing keys of access tokens are: the issuer, or the address that is configured. */
+export const checkIssuer: DoctorCheck = async ({ config: { oauth } }) => {
+  if (oauth === null) return [ok("no OAuth is configured: agents use keys")];
+  if (oauth.jwksUri !== null) return [await checkHost("oauth.jwks_uri", oauth.jwksUri, fail)];
+  return [await checkHost("oauth.issuer", oauth.issuer, fail)];
+};
+
 /** Checks that each MCP server can be connected to, or its program run, and is up where the gateway runs. Starts none. */
 export const checkUpstreams: DoctorCheck = async (target) => {
   const { upstreams } = target.config;

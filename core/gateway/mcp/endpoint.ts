@@ -3,7 +3,7 @@ import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
-import { addressOf, clientIdentity } from "../../http/access.ts";
+import { addressOf, type Challenge, clientIdentity } from "../../http/access.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import { headerText, readGatewayBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
@@ -26,6 +26,7 @@ export interface McpEndpointParts extends HandshakeParts, McpServiceParts {
   readonly inFlight: InFlight;
   readonly tasks: TaskBinding;
   readonly fairShare: FairShare;
+  readonly challenge: Challenge;
 }
 
 /** `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
@@ -58,7 +59,7 @@ export class McpEndpoint {
       const error = GatewayError.from(cause);
       this.#parts.onFault(requestId, error);
       const status = mcpStatus(error, ctx.req.headers["mcp-session-id"] !== undefined);
-      if (status === 401) reply.setHeader("www-authenticate", "Bearer");
+      if (status === 401) reply.setHeader("www-authenticate", this.#parts.challenge(error));
       reply.finish(status, mcpErrorBody(error, request.id, requestId));
     }
   }

@@ -45,6 +45,23 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
       "https://",
     ],
   },
+  oauth_url: {
+    fit: ["https://a.example", "https://a.example/realms/b", "http://127.0.0.1:8000/mcp", "http://localhost:1"],
+    unfit: [
+      "",
+      "a.example",
+      "http://a.example",
+      "http://localhost.example/",
+      "https://u@a.example",
+      "https://a.example/?x=1",
+      "https://a.example/#x",
+      'https://a.example/"',
+      "https://a.example/\\",
+      "https://a.example/`",
+      "ftp://a.example",
+    ],
+  },
+  claim: { fit: ["org", "https://a.example/tenant", "x".repeat(256)], unfit: ["", "a b", "ä", "x".repeat(257), "a\n"] },
   webhook_url: {
     fit: [
       "https://a.example/hook?x=1",

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { principalId } from "../../../core/action/principal.ts";
+import { principalId, tokenKeyId, tokenPrincipalId } from "../../../core/action/principal.ts";
 import { anonymousPrincipal, generateKey, type KeyEntry, KeyRing } from "../../../core/identity/key-ring.ts";
 
 const first = generateKey(randomBytes);
@@ -24,6 +24,39 @@ describe("KeyRing", () => {
         undefined,
       ]);
       expect(ring.keyId("acme", principalId("other", second.keyHash))).to.equal(undefined);
+    });
+  });
+
+  describe("with access tokens of a tenant", () => {
+    const ring = new KeyRing([entry("a", first.keyHash)], new Set(["acme"]));
+    const id = tokenPrincipalId("acme", "https://login.example", "agent");
+    const keyId = tokenKeyId("agent");
+
+    it("counts every well-formed principal of that tenant as known, and of no other", () => {
+      expect([ring.knows("acme", id), ring.knows("other", id), ring.knows("acme", "agent")]).to.deep.equal([
+        true,
+        false,
+        false,
+      ]);
+      expect(new KeyRing([]).knows("acme", id)).to.equal(false);
+    });
+
+    it("names a subject as its tokens do", () => {
+      expect([ring.keyId("acme", keyId), ring.keyId("other", keyId), ring.keyId("acme", "agent")]).to.deep.equal([
+        keyId,
+        undefined,
+        undefined,
+      ]);
+    });
+
+    it("lets subjects act on when keys are replaced", () => {
+      const subject = { id, tenant: "acme", role: "viewer", keyId } as const;
+      ring.replace([]);
+      expect([ring.has(subject), ring.has({ ...subject, tenant: "other" })]).to.deep.equal([true, false]);
+    });
+
+    it("authenticates none of them by name", () => {
+      expect([ring.find(id), ring.find(keyId)]).to.deep.equal([undefined, undefined]);
     });
   });
 

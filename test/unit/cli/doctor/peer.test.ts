@@ -8,6 +8,7 @@ import { expect } from "chai";
 import type { DoctorCheck } from "../../../../core/cli/doctor/finding.ts";
 import {
   checkCollector,
+  checkIssuer,
   checkModelProviders,
   checkUpstreams,
   checkWebhooks,
@@ -48,6 +49,22 @@ describe("doctor: who has to be there", () => {
     await writeFile(path, yaml);
     return loadConfig(path, env);
   }
+
+  describe("oauth", () => {
+    const key = `keys: [{id: a, tenant: acme, role: admin, key_hash: 'sha256:${"a".repeat(64)}'}]`;
+    const rest = "audience: https://gateway.example/mcp, tenant: acme";
+
+    it("is nothing to check where only keys authenticate", async () => {
+      expect(statuses(await checkIssuer(await world.target(await configured(key))))).to.deep.equal(["ok"]);
+    });
+
+    it("reaches the issuer, or where its keys are said to be", async () => {
+      const url = `http://127.0.0.1:${port}/hidden`;
+      for (const place of [`issuer: '${url}'`, `issuer: https://login.example, jwks_uri: '${url}'`]) {
+        await expectMended(checkIssuer, await configured(`${key}\noauth: {${place}, ${rest}}`), "fail");
+      }
+    });
+  });
 
   describe("upstreams", () => {
     it("says how many of a running gateway are starting or down, and is silent once all are up", async () => {

@@ -1,0 +1,55 @@
+import type { GatewayConfig, OauthConfig } from "../config/gateway-config.ts";
+import { oauthChallenge } from "../gateway/protected-resource.ts";
+import { AccessRule, type CallerRule, type Challenge, keyChallenge, TokenRule } from "../http/access.ts";
+import type { AccessTokens } from "../identity/access-token.ts";
+import { KeyRing } from "../identity/key-ring.ts";
+import type { Log } from "../observe/log.ts";
+import { elapsedMs } from "./identity.ts";
+
+/** The parts that find out who calls. */
+export interface AccessParts {
+  readonly keys: KeyRing;
+  /** Identifies callers of every port by key. */
+  readonly keyRule: AccessRule;
+  /** Identifies callers of the gateway port. */
+  readonly callerRule: CallerRule;
+  /** Answers those of the gateway port that cannot be identified. */
+  readonly challenge: Challenge;
+}
+
+/** Opens the keys and, where OAuth is configured, the access tokens. Without it nothing of jose is loaded. */
+export async function openAccess(config: GatewayConfig, log: Log): Promise<AccessParts> {
+  const { oauth } = config;
+  const keys = new KeyRing(config.keys, tokenTenantsOf(oauth));
+  const keyRule = new AccessRule(keys, config.mcpGateway.anonymousTenant);
+  if (oauth === null) return { keys, keyRule, callerRule: keyRule, challenge: keyChallenge };
+  const tokens = await openAccessTokens(oauth, log);
+  const callerRule = new TokenRule(keys, keyRule, (token) => tokens.authenticate(token));
+  return { keys, keyRule, callerRule, challenge: oauthChallenge(oauth) };
+}
+
+function tokenTenantsOf(oauth: OauthConfig | null): ReadonlySet<string> {
+  if (oauth === null) return new Set();
+  return new Set(oauth.tenant === null ? Object.values(oauth.tenants) : [oauth.tenant]);
+}
+
+async function openAccessTokens(config: OauthConfig, log: Log): Promise<AccessTokens> {
+  const [{ AccessTokens }, { SigningKeys }, { fetchSigningKeys, KeyFetchError }] = await Promise.all([
+    import("../identity/access-token.ts"),
+    import("../identity/signing-keys.ts"),
+    import("../identity/key-fetch.ts"),
+  ]);
+  const keys = new SigningKeys({
+    fetch: () => fetchSigningKeys(config),
+    cacheMs: config.jwksCacheMs,
+    refetchMs: config.jwksRefetchMs,
+    elapsedMs,
+    onFetched: (keyCount) => log.info({ issuer: config.issuer, keys: keyCount }, "signing_keys_fetched"),
+    onFault: (cause) => {
+      const fault = cause instanceof KeyFetchError ? cause.fault : "invalid";
+      const detail = cause instanceof KeyFetchError ? cause.message : undefined;
+      log.warn({ issuer: config.issuer, fault, detail }, "signing_keys_fetch_failed");
+    },
+  });
+  return new AccessTokens({ config, keys, clock: Date.now });
+}

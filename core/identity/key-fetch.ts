@@ -1,0 +1,114 @@
+import type { JSONWebKeySet, JWK } from "jose";
+import { request } from "undici";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
+
+/** The reason why the signing keys of an issuer could not be read. */
+type KeyFetchFault = "unreachable" | "timeout" | "redirect" | "status" | "too_large" | "invalid";
+
+/** A failed fetch. Its message contains nothing that the server sent. */
+export class KeyFetchError extends Error {
+  readonly fault: KeyFetchFault;
+
+  constructor(fault: KeyFetchFault, message: string) {
+    super(message);
+    this.name = "KeyFetchError";
+    this.fault = fault;
+  }
+}
+
+export interface KeyLocation {
+  readonly issuer: string;
+  /** Null: named by the issuer's metadata. */
+  readonly jwksUri: string | null;
+}
+
+/** Time for all requests of one fetch together. */
+const maxFetchMs = 5_000;
+const maxBytes = 262_144;
+const maxKeys = 100;
+/** Base64url digits of an RSA modulus of 8,192 bits: what it takes to verify grows with its square. */
+const maxModulus = 1_366;
+const bounds: JsonBounds = { depth: 8, nodes: 10_000, stringLength: 65_536, reader: "tolerant" };
+
+/**
+ * Fetches the public signing keys of an issuer within 5 s, 256 KiB a response and 100 keys. No redirect is followed.
+ * Symmetric keys and private members are left out. Rejects with KeyFetchError.
+ */
+export async function fetchSigningKeys({ issuer, jwksUri }: KeyLocation): Promise<JSONWebKeySet> {
+  const signal = AbortSignal.timeout(maxFetchMs);
+  const address = jwksUri ?? (await discoverKeys(issuer, signal));
+  const { keys } = await fetchObject(address, signal);
+  if (!Array.isArray(keys) || keys.length > maxKeys) throw invalid(`expected \`keys\` to list at most ${maxKeys} keys`);
+  return { keys: keys.flatMap(publicKey) };
+}
+
+/** Reads where the keys are from the metadata of OpenID Connect Discovery or, where there is none, of RFC 8414. */
+async function discoverKeys(issuer: string, signal: AbortSignal): Promise<string> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  const metadata = await fetchObject(`${origin}${path}/.well-known/openid-configuration`, signal).catch((cause) => {
+    if (!(cause instanceof KeyFetchError) || cause.fault !== "status") throw cause;
+    return fetchObject(`${origin}/.well-known/oauth-authorization-server${path}`, signal);
+  });
+  // Metadata of another issuer would put that one's keys in place of the configured one's.
+  if (metadata.issuer !== issuer) throw invalid("expected the metadata to name the configured issuer");
+  const { jwks_uri: address } = metadata;
+  if (typeof address !== "string" || !URL.canParse(address)) throw invalid("expected the metadata to name `jwks_uri`");
+  if (new URL(address).protocol !== new URL(issuer).protocol)
+    throw invalid("expected `jwks_uri` to have the scheme of the issuer");
+  return address;
+}
+
+async function fetchObject(url: string, signal: AbortSignal): Promise<JsonObject> {
+  const bytes = await fetchBytes(url, signal).catch((cause: unknown) => {
+    if (cause instanceof KeyFetchError) throw cause;
+    if (signal.aborted) throw new KeyFetchError("timeout", `expected an answer within ${maxFetchMs} ms`);
+    const { code, name } = cause as NodeJS.ErrnoException;
+    throw new KeyFetchError("unreachable", `the connection failed (${code ?? name})`);
+  });
+  const value = parseObject(bytes);
+  if (!isJsonObject(value)) throw invalid("expected a JSON object");
+  return value;
+}
+
+async function fetchBytes(url: string, signal: AbortSignal): Promise<Uint8Array> {
+  // A connection of its own, closed afterwards: keys are fetched too rarely to keep one.
+  const { statusCode, body } = await request(url, { headers: { accept: "application/json" }, signal, reset: true });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Leaving the loop destroys the body, and with it the connection.
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    if (statusCode >= 300 && statusCode < 400) throw new KeyFetchError("redirect", "expected no redirect");
+    if (statusCode !== 200) break;
+    size += chunk.length;
+    if (size > maxBytes) throw new KeyFetchError("too_large", `expected at most ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  if (statusCode >= 300 && statusCode < 400) throw new KeyFetchError("redirect", "expected no redirect");
+  if (statusCode !== 200) throw new KeyFetchError("status", `expected HTTP 200, got ${statusCode}`);
+  return Buffer.concat(chunks, size);
+}
+
+function parseObject(bytes: Uint8Array): Json {
+  try {
+    return parseStrictJson(bytes, bounds);
+  } catch {
+    throw invalid("expected JSON within the bounds of a key set");
+  }
+}
+
+const publicMembers = ["kty", "use", "key_ops", "alg", "kid", "crv", "n", "e", "x", "y"] as const;
+
+/** The public part of an asymmetric key; nothing for any other. */
+function publicKey(key: Json): readonly JWK[] {
+  if (!isJsonObject(key) || !["RSA", "EC", "OKP"].includes(String(key.kty))) return [];
+  if (typeof key.n === "string" && key.n.length > maxModulus) return [];
+  return [
+    Object.fromEntries(publicMembers.flatMap((name) => (key[name] === undefined ? [] : [[name, key[name]]]))) as JWK,
+  ];
+}
+
+function invalid(message: string): KeyFetchError {
+  return new KeyFetchError("invalid", message);
+}
