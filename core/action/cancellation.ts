@@ -12,14 +12,11 @@ export interface CancelSignal {
  * three fields, and makes an `AbortSignal` only for those who need one.
  */
 export class Cancellation implements CancelSignal {
-  #isAborted = false;
+  /** Changed by `abort` alone. */
+  aborted = false;
   #reason: unknown;
   #listeners: Set<() => void> | undefined;
   #controller: AbortController | undefined;
-
-  get aborted(): boolean {
-    return this.#isAborted;
-  }
 
   get reason(): unknown {
     return this.#reason;
@@ -29,15 +26,15 @@ export class Cancellation implements CancelSignal {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#isAborted) this.#controller.abort(this.#reason);
+      if (this.aborted) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
   }
 
   /** Calls every listener, once; a second abort does nothing. */
   abort(reason: Error): void {
-    if (this.#isAborted) return;
-    this.#isAborted = true;
+    if (this.aborted) return;
+    this.aborted = true;
     this.#reason = reason;
     const listeners = this.#listeners ?? [];
     this.#listeners = undefined;
@@ -46,7 +43,7 @@ export class Cancellation implements CancelSignal {
   }
 
   addEventListener(_: "abort", listener: () => void): void {
-    if (this.#isAborted) return;
+    if (this.aborted) return;
     this.#listeners ??= new Set();
     this.#listeners.add(listener);
   }

@@ -5,23 +5,29 @@ import type { ActionFacts } from "./session-state.ts";
 /** Characters that are searched, in one text and in all. An action may be a thousand times as long. */
 const maxOfText = 16_384;
 const maxOfAll = 65_536;
+/** A host and a path have one of these. Most texts have none. */
+const placeMark = /[:/\\~]|\.\./;
 
 /**
  * Finds hosts and paths in arguments without parsing any language: in texts and in names of members. `more` is true where
  * something was too long to be searched in full. The cost is bounded for any input.
  */
 export function findActionFacts(args: Json): ActionFacts {
-  const search = newPlaceSearch();
+  let search: PlaceSearch | undefined;
   let left = maxOfAll;
   let cut = false;
   for (const text of textsIn(args)) {
     const seen = text.slice(0, Math.min(maxOfText, left));
     cut ||= seen.length < text.length;
     left -= seen.length;
-    searchHosts(search, seen);
-    searchPaths(search, seen);
+    if (placeMark.test(seen)) {
+      search ??= newPlaceSearch();
+      searchHosts(search, seen);
+      searchPaths(search, seen);
+    }
     if (left === 0) break;
   }
+  if (search === undefined) return { hosts: [], paths: [], more: cut || left === 0 };
   const { hosts } = search;
   const paths = foundPaths(search);
   const more = cut || left === 0 || hosts.more || paths.more;

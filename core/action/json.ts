@@ -35,18 +35,19 @@ const nodeUnits = 16;
  * Looks at no more of it than that.
  */
 export function isLarge(value: Json): boolean {
-  return unitsLeft(value, maxUnits) < 0;
-}
-
-function unitsLeft(value: Json | undefined, units: number): number {
-  if (typeof value === "string") return units - value.length;
-  if (typeof value !== "object" || value === null) return units;
-  let left = units;
-  for (const name in value) {
-    left = unitsLeft((value as JsonObject)[name], left - name.length - nodeUnits);
-    if (left < 0) return left;
+  const open: (Json | undefined)[] = [value];
+  let units = 0;
+  while (open.length > 0 && units <= maxUnits) {
+    const next = open.pop();
+    if (typeof next === "string") units += next.length;
+    if (typeof next !== "object" || next === null) continue;
+    for (const name in next) {
+      open.push((next as JsonObject)[name]);
+      units += name.length + nodeUnits;
+      if (units > maxUnits) return true;
+    }
   }
-  return left;
+  return units > maxUnits;
 }
 
 /** Parses a text that a gateway stored; null where it is not JSON. */

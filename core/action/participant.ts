@@ -20,8 +20,8 @@ export interface Participation extends DecisionCommitHook {
   readonly context?: ActionContext;
   /** Takes the verdict into account before the decision is committed. What it throws refuses the action. */
   applyVerdict?(pending: PendingDecision): void | Promise<void>;
-  /** Called exactly once, whatever happened; `isCommitted`: the decision is durable. Must not throw. */
-  finish?(isCommitted: boolean): void;
+  /** Called exactly once, whatever happened; undefined for an action that was not judged. Must not throw. */
+  finish?(pending: PendingDecision | undefined): void;
 }
 
 /**
@@ -34,6 +34,8 @@ export interface Participant {
   readonly policy?: Policy;
   /** Returns the context of an action that is evaluated only (tool visibility, diagnostics). Changes nothing. */
   describe?(action: ActionEnvelope): ActionContext;
+  /** The part of a participant that remembers nothing of an action; others `begin` one for each. */
+  readonly participation?: Participation;
   /** Joins the decision of one action. Throws where nothing may be decided about it. */
   begin?(action: ActionEnvelope): Participation;
   /** Makes the taints of an evaluation durable. Rejects where they cannot be; then nothing may be sent or answered. */

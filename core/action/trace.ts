@@ -1,5 +1,5 @@
 import type { ActionEnvelope } from "./envelope.ts";
-import { type ErrorCode, GatewayError } from "./error.ts";
+import type { ErrorCode } from "./error.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { ModelApi, TokenUsage } from "./model-api.ts";
 
@@ -37,8 +37,8 @@ export interface Span {
   readonly context: TraceContext | undefined;
   /** Begins a step below this one. */
   begin(step: SpanStep): Span;
-  /** Runs `work` as a step below this one, which ends when it settles. */
-  run<T>(step: SpanStep, work: (step: Span) => Promise<T>): Promise<T>;
+  /** Ends the span when `work` settles, with the error it rejects with. Returns what `work` resolves with. */
+  until<T>(work: Promise<T>): Promise<T>;
   /** Sets attributes of the span; a later value replaces an earlier one. */
   setAttributes(facts: SpanFacts): void;
   end(): void;
@@ -46,11 +46,9 @@ export interface Span {
 
 /** Creates the spans of requests. */
 export interface Tracer {
-  /** Runs `work` in the span of a request, which ends when it settles. */
-  run<T>(request: TracedRequest, work: (span: Span) => Promise<T>): Promise<T>;
+  /** Begins the span of a request. */
+  begin(request: TracedRequest): Span;
 }
-
-const runUntraced: Tracer["run"] & Span["run"] = (_, work) => work(noSpan);
 
 const ignore = (): Span => noSpan;
 
@@ -58,28 +56,13 @@ const ignore = (): Span => noSpan;
 export const noSpan: Span = {
   context: undefined,
   begin: ignore,
-  run: runUntraced,
+  until: (work) => work,
   setAttributes: ignore,
   end: ignore,
 };
 
-/**
- * Runs `work` in a span, sets the error it rejects with, and ends the span.
- * INVARIANT: `work` begins in the turn in which this is called: nothing comes between a last check and its commit.
- */
-export async function inSpan<T>(span: Span, work: (span: Span) => Promise<T>): Promise<T> {
-  try {
-    return await work(span);
-  } catch (cause) {
-    span.setAttributes({ error: GatewayError.from(cause).code });
-    throw cause;
-  } finally {
-    span.end();
-  }
-}
-
 /** Traces nothing. */
-export const noTracer: Tracer = { run: runUntraced };
+export const noTracer: Tracer = { begin: ignore };
 
 /** The position of a request in a distributed trace (W3C Trace Context). */
 export interface TraceContext {

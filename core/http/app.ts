@@ -10,7 +10,7 @@ import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
 import type { CallerRule, Challenge } from "./access.ts";
-import type { FairShare } from "./fair-share.ts";
+import type { FairShare, Spending } from "./fair-share.ts";
 import { retryAfterHeader } from "./refusal.ts";
 import type { RequestGuard } from "./request.ts";
 
@@ -19,8 +19,8 @@ export interface Route {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly access: Exclude<Access, Permission>;
-  /** The part of its caller's share that a request spends: a call and processor time, or processor time alone; absent: none. */
-  readonly spends?: "call" | "time";
+  /** The part of its caller's share that a request spends; absent: none. */
+  readonly spends?: Spending;
 }
 
 /** The routes of a port by id. An id names its route in metrics and logs. */
@@ -45,7 +45,7 @@ export function mountRoutes<Table extends PortRoutes>(
   table: Table,
   handlers: RouteHandlers<Table>,
   callerRule: CallerRule,
-  fairShare: Pick<FairShare, "admit" | "admitCall">,
+  fairShare: Pick<FairShare, "admit">,
 ): readonly MountedRoute[] {
   return Object.entries(table).map(([id, route]) => {
     const serve = (ctx: Context, verified?: Principal): Promise<void> | void => {
@@ -53,8 +53,7 @@ export function mountRoutes<Table extends PortRoutes>(
       if (route.access === "public") return (handlers[id] as PublicHandler)(ctx);
       const caller = verified ?? callerRule.identify(route.access, ctx.req.rawHeaders);
       if (caller instanceof Promise) return caller.then((principal) => serve(ctx, principal));
-      if (route.spends === "call") fairShare.admitCall(caller);
-      if (route.spends === "time") fairShare.admit(caller);
+      if (route.spends !== undefined) fairShare.admit(caller, route.spends);
       return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
     };
     return { ...route, serve };

@@ -34,6 +34,9 @@ interface Purse {
   waitingBytes: number;
 }
 
+/** The part of its share that a request spends: a call and processor time, or processor time alone. */
+export type Spending = "call" | "time";
+
 /** The principal whose key and tenant pay. */
 export type Payer = Pick<Principal, "id" | "tenant">;
 
@@ -71,24 +74,24 @@ export class FairShare {
 
   /**
    * Charges what follows to the principal of a request. Throws RATE_LIMITED, with the time to wait, where its key or tenant
-   * has no processor time left. Called when a request begins, and again once its body is complete and before it is parsed:
-   * many may begin before the first of them is known to be costly.
+   * has no processor time left, or no call where it spends one. Called when a request begins, and again once its body is
+   * complete and before it is parsed: many may begin before the first of them is known to be costly.
    */
-  admit(principal: Principal): void {
-    const now = this.#options.elapsedMs();
-    this.#checkCpu(...this.#pursesOf(principal, now), now);
-    this.#time.resume(principal);
-  }
-
-  /** Admits a request that counts as a call. Throws RATE_LIMITED, as `admit` does and where no call is left. */
-  admitCall(principal: Principal): void {
-    const now = this.#options.elapsedMs();
+  admit(principal: Principal, spends: Spending = "time"): void {
+    const { keyCpuPercent, tenantCpuPercent, busyPercent, loadPercent, elapsedMs } = this.#options;
+    const now = elapsedMs();
     const [key, tenant] = this.#pursesOf(principal, now);
-    if (key.calls.left(now) < 1) throw this.#callsRefusal("key", key.calls, now);
-    if (tenant.calls.left(now) < 1) throw this.#callsRefusal("tenant", tenant.calls, now);
-    this.#checkCpu(key, tenant, now);
-    key.calls.take(1, now);
-    tenant.calls.take(1, now);
+    const calls = spends === "call" ? 1 : 0;
+    if (key.calls.left(now) < calls) throw this.#callsRefusal("key", key.calls, now);
+    if (tenant.calls.left(now) < calls) throw this.#callsRefusal("tenant", tenant.calls, now);
+    const isKeyOverdrawn = keyCpuPercent < 100 && key.cpu.left(now) <= 0;
+    const isTenantOverdrawn = tenantCpuPercent < 100 && tenant.cpu.left(now) <= 0;
+    if ((isKeyOverdrawn || isTenantOverdrawn) && loadPercent() >= busyPercent) {
+      if (isKeyOverdrawn) throw this.#cpuRefusal("key", keyCpuPercent, key.cpu, now);
+      throw this.#cpuRefusal("tenant", tenantCpuPercent, tenant.cpu, now);
+    }
+    key.calls.take(calls, now);
+    tenant.calls.take(calls, now);
     this.#time.resume(principal);
   }
 
@@ -134,15 +137,6 @@ export class FairShare {
   #callsRefusal(owner: Owner, calls: Allowance, now: number): GatewayError {
     const allowed = `${calls.perMinute} calls a minute of this ${owner}`;
     return this.#refusal(`${owner}_calls`, allowed, calls.perMinute, calls.waitMs(1, now));
-  }
-
-  #checkCpu(key: Purse, tenant: Purse, now: number): void {
-    const { keyCpuPercent, tenantCpuPercent, busyPercent, loadPercent } = this.#options;
-    const isKeyOverdrawn = keyCpuPercent < 100 && key.cpu.left(now) <= 0;
-    const isTenantOverdrawn = tenantCpuPercent < 100 && tenant.cpu.left(now) <= 0;
-    if (!(isKeyOverdrawn || isTenantOverdrawn) || loadPercent() < busyPercent) return;
-    if (isKeyOverdrawn) throw this.#cpuRefusal("key", keyCpuPercent, key.cpu, now);
-    throw this.#cpuRefusal("tenant", tenantCpuPercent, tenant.cpu, now);
   }
 
   #cpuRefusal(owner: Owner, percent: number, cpu: Allowance, now: number): GatewayError {

@@ -248,6 +248,6 @@ export function killParticipant(killSwitch: KillSwitch): Participant {
   return {
     name: "kill",
     policy: killSwitch,
-    begin: () => killSwitch,
+    participation: killSwitch,
   };
 }

@@ -146,7 +146,7 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
   let pending: PendingDecision | undefined;
   try {
     for (const each of road.participants) {
-      const participation = each.begin?.(attempted);
+      const participation = each.participation ?? each.begin?.(attempted);
       if (participation === undefined) continue;
       participations.push(participation);
       contexts.push(participation.context);
@@ -156,11 +156,11 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
     const evaluation = await evaluate(road, action, span);
     const judged: PendingDecision = { action, evaluation, review: null, isCommitted: false };
     pending = judged;
-    const gate = await span.run("record_decision", () => authorize(road.log, participations, judged));
+    const gate = await span.begin("record_decision").until(authorize(road.log, participations, judged));
     for (const each of road.subscribers) each.recorded?.(action, evaluation, gate.permission !== null);
     return { evaluation, gate };
   } finally {
-    for (const each of participations.toReversed()) each.finish?.(pending?.isCommitted === true);
+    for (const each of participations.toReversed()) each.finish?.(pending);
   }
 }
 
@@ -184,16 +184,19 @@ async function dispatchOnce<Reply>(
   span: Span,
 ): Promise<Answer<Reply> | Stopped> {
   const { action, evaluation } = permission;
+  let step = noSpan;
   try {
     await recordTaints(road, action, evaluation);
-    return await span.run("dispatch", async (step) => {
-      const answer = await dispatch(permission, step);
-      const end = "flow" in answer ? await answer.flow((output) => judgeOutput(road, action, output, span)) : answer;
-      if ("status" in end && end.status === "error") step.setAttributes({ error: "tool_error" });
-      return end;
-    });
+    step = span.begin("dispatch");
+    const answer = await dispatch(permission, step);
+    const end = "flow" in answer ? await answer.flow((output) => judgeOutput(road, action, output, span)) : answer;
+    if ("status" in end && end.status === "error") step.setAttributes({ error: "tool_error" });
+    step.end();
+    return end;
   } catch (cause) {
     const error = GatewayError.from(cause);
+    step.setAttributes({ error: error.code });
+    step.end();
     await commitOutcome(road, action, { status: "unknown", reason: error.code }, undefined, span);
     throw error;
   }
@@ -229,7 +232,7 @@ async function commitOutcome(
       }
     }
     const hook = hooks.length > 1 ? joinHooks(hooks) : hooks[0];
-    await span.run("record_outcome", () => road.log.recordOutcome(action, outcome, judged, hook));
+    await span.begin("record_outcome").until(road.log.recordOutcome(action, outcome, judged, hook));
     // COMMIT POINT: the outcome is durable; the response may be given.
   } finally {
     for (const hook of hooks) hook.end();

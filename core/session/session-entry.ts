@@ -84,7 +84,8 @@ export class SessionEntry {
   remember(action: ActionEnvelope, known: KnownTool, decision: Decision, dispatched: boolean, at: number): void {
     const { protocol, capability, facts } = action;
     const { tool, target, digest } = known;
-    const [hosts, paths] = [copyPlaces(facts?.hosts), copyPlaces(facts?.paths)];
+    const hosts = facts === undefined || facts.hosts.length === 0 ? noPlaces : copyPlaces(facts.hosts);
+    const paths = facts === undefined || facts.paths.length === 0 ? noPlaces : copyPlaces(facts.paths);
     const past = deepFreeze({ at, protocol, tool, target, capability, decision, dispatched, hosts, paths });
     const gone = this.history[maxPastActions - 1];
     this.last = Math.max(this.last, at);
@@ -220,7 +221,10 @@ function sizeOf({ tool, target, hosts, paths }: PastAction): number {
   return size;
 }
 
-function copyPlaces(places: readonly string[] = []): readonly string[] {
+/** The places of nearly every action: it names none. */
+const noPlaces: readonly string[] = Object.freeze([]);
+
+function copyPlaces(places: readonly string[]): readonly string[] {
   return places
     .filter(({ length }) => length <= maxPlaceLength)
     .slice(0, maxPlaces)

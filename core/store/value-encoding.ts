@@ -174,19 +174,15 @@ function putMembers(members: readonly string[], before: Encoded | undefined): nu
       at += before.bytes.copy(scratch, at, before.starts[from], before.starts[index]);
     }
     if (index === count) break;
-    const end = putMember(members[index] as string, at, index > 0, index < count - 1);
+    const hasNext = index < count - 1;
+    const pieces = (hasNext ? `${members[index]},` : (members[index] as string)).split('"');
+    const isBetweenStrings = !hasNext || (pieces.length % 2 === 0) === index > 0;
+    const end = isBetweenStrings ? putPieces(pieces, at, index > 0) : undefined;
     if (end === undefined) return undefined;
     starts.push(end);
     index++;
   }
   return starts;
-}
-
-/** Puts a member; `hasNext` says that a comma and a quote follow it. Undefined where that comma is inside a string. */
-function putMember(member: string, from: number, startsQuoted: boolean, hasNext: boolean): number | undefined {
-  const pieces = (hasNext ? `${member},` : member).split('"');
-  if (hasNext && (pieces.length % 2 === 0) !== startsQuoted) return undefined;
-  return putPieces(pieces, from, startsQuoted);
 }
 
 function putStructure(piece: string, at: number): number {
@@ -205,7 +201,14 @@ function putQuoted(piece: string, at: number): number {
   const { length } = piece;
   if (length === 36 && idText.test(piece)) return putBytes(idCode, piece.replaceAll("-", ""), "hex", at);
   if (length === 22 && saltText.test(piece)) return putBytes(saltCode, piece, "base64url", at);
-  if (length === 24 && timeText.test(piece)) return putTime(piece, at);
+  if (length === 24 && timeText.test(piece)) {
+    const ms = Date.parse(piece);
+    // A second of 60 is a time that is written otherwise.
+    if (ms >= 0 && new Date(ms).toISOString() === piece) {
+      scratch[at] = timeCode;
+      return scratch.writeUIntBE(ms, at + 1, 6);
+    }
+  }
   const hashed = hashForms.get(length);
   if (hashed !== undefined && piece.startsWith(hashed.prefix)) {
     const hash = piece.slice(hashed.prefix.length);
@@ -217,14 +220,6 @@ function putQuoted(piece: string, at: number): number {
 function putBytes(code: number, text: string, encoding: "hex" | "base64url", at: number): number {
   scratch[at] = code;
   return at + 1 + scratch.write(text, at + 1, encoding);
-}
-
-function putTime(piece: string, at: number): number {
-  const ms = Date.parse(piece);
-  // A second of 60 is a time that is written otherwise.
-  if (!(ms >= 0) || new Date(ms).toISOString() !== piece) return putText(literalCode, piece, at);
-  scratch[at] = timeCode;
-  return scratch.writeUIntBE(ms, at + 1, 6);
 }
 
 function putText(code: number, piece: string, at: number): number {

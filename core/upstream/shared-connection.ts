@@ -40,13 +40,14 @@ export class SharedConnection {
   readonly upstream: Upstream;
   readonly catalog: Catalog;
   readonly members: Set<Member> = new Set();
+  /** True once a client needs the connection: then it stays open. */
+  isUsed = false;
   readonly #era: McpEra;
   readonly #clientInfo: JsonObject;
   readonly #ports: LinkPorts;
   readonly #backoff: Backoff;
   #open: RpcConnection | undefined;
   readonly #opening: Opening<RpcConnection>;
-  #isUsed = false;
   #restartTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -69,11 +70,6 @@ export class SharedConnection {
 
   connection(): RpcConnection | Promise<RpcConnection> {
     return this.#open ?? this.#opening.wait();
-  }
-
-  /** Keeps the connection open from now on: a client needs it. */
-  keep(): void {
-    this.#isUsed = true;
   }
 
   /**
@@ -109,7 +105,7 @@ export class SharedConnection {
   }
 
   get #isSpare(): boolean {
-    return this.upstream.config.connection === "session" && !this.#isUsed;
+    return this.upstream.config.connection === "session" && !this.isUsed;
   }
 
   /** Closes the open connection. The next use opens another one. */
@@ -204,7 +200,7 @@ export class SharedLink implements Link {
   }
 
   get catalog(): Catalog {
-    this.#shared.keep();
+    this.#shared.isUsed = true;
     return this.#shared.catalog;
   }
 
@@ -222,7 +218,7 @@ export class SharedLink implements Link {
 
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
     if (this.#view !== undefined) return this.#view;
-    this.#shared.keep();
+    this.#shared.isUsed = true;
     const open = this.#shared.connection();
     return open instanceof Promise ? open.then((opened) => this.#viewOf(opened)) : this.#viewOf(open);
   }

@@ -98,14 +98,14 @@ export class ApprovalWorld {
   /** Takes an action that policy holds for review as far as the gate, on record. */
   async attempt(action: ActionEnvelope, evaluation?: Evaluation): Promise<Attempted> {
     const judged = evaluation ?? makeEvaluation(action, "review");
-    const participation = approvalParticipant(this.approvals.queue).begin?.(action);
+    const participation = approvalParticipant(this.approvals.queue).participation;
     if (participation === undefined) throw new Error("expected the approvals to take part");
     const pending = pendingOf(action, judged);
     let gated: GateResult;
     try {
       gated = await authorize(this.ledger.ledger.actions, [participation], pending);
     } finally {
-      participation.finish?.(pending.isCommitted);
+      participation.finish?.(pending);
     }
     if (gated.permission !== null)
       await this.ledger.ledger.actions.recordOutcome(action, { status: "success", output: {} });

@@ -45,7 +45,9 @@ export class ApprovalTracker {
   take({ record, hash }: Sealed, key: WrappingKey): string | undefined {
     const { seq, time } = record;
     if (time > this.#latest) this.#latest = time;
-    const id = applyApproval(this.#states, record);
+    // Nearly every record is about none.
+    const isAboutOne = record.kind === "approval" || (record.kind === "decision" && record.approval !== undefined);
+    const id = isAboutOne ? applyApproval(this.#states, record) : undefined;
     if (id !== undefined && isOver(this.#states.get(id))) this.#states.delete(id);
     this.#summedUp ??= seq;
     if (seq - this.#summedUp < recordsPerSummary || this.#isStopped) return undefined;

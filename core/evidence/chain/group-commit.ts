@@ -114,10 +114,9 @@ export class GroupCommit {
     operations: readonly BatchOperation[],
     signature: LeafSignature = { signers: [chain.signer], keep: false },
   ): Promise<void> {
-    const { group, written } = this.#join();
+    const { group, written } = this.#join(operations);
     const { record, text, hash } = sealed;
     const { seq, time } = record;
-    addWrites(group, operations);
     group.writes.set(recordKey(chain.tenant, seq), text);
     const summary = chain.approvals.take(sealed, chain.wrapping);
     if (summary !== undefined) group.writes.set(approvalSummaryKey(chain.tenant), summary);
@@ -133,8 +132,7 @@ export class GroupCommit {
    * were accepted before, and before those of later ones. Resolves and rejects as `submit` does.
    */
   submitWrites(operations: readonly BatchOperation[]): Promise<void> {
-    const { group, written } = this.#join();
-    addWrites(group, operations);
+    const { written } = this.#join(operations);
     return written;
   }
 
@@ -149,14 +147,16 @@ export class GroupCommit {
     await this.#written?.catch(() => undefined);
   }
 
-  /** The group that accepts records in this turn; `written` resolves when it is durable. */
-  #join(): { readonly group: Group; readonly written: Promise<void> } {
+  /** Adds writes to the group that accepts records in this turn, and returns it; `written` resolves when it is durable. */
+  #join(operations: readonly BatchOperation[]): { readonly group: Group; readonly written: Promise<void> } {
     if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
       this.#open = { writes: new Map(), leaves: [], arrivedMs: [] };
       this.#written = this.#write(this.#open, this.#written);
       // Each append awaits it itself; one that nobody awaits any more must not end the process.
       this.#written.catch(() => undefined);
     }
+    const { writes } = this.#open;
+    for (const operation of operations) writes.set(operation.key, operation.type === "put" ? operation.value : null);
     return { group: this.#open, written: this.#written };
   }
 
@@ -213,10 +213,6 @@ export class GroupCommit {
     this.#options.onFailure(cause);
     return failure;
   }
-}
-
-function addWrites({ writes }: Group, operations: readonly BatchOperation[]): void {
-  for (const operation of operations) writes.set(operation.key, operation.type === "put" ? operation.value : null);
 }
 
 function lockLost(): Error {

@@ -156,7 +156,9 @@ export function disclosureBytes(disclosure: Disclosure): Uint8Array {
     if (fields === undefined) continue;
     const own: KeptField[] = [];
     for (const field of fields) {
-      own.push(isSalted(field) ? { name: field.name, salt: field.salt, value: field.value } : field);
+      const { name, salt, value } = field;
+      const isWhole = name !== undefined && salt !== undefined && value !== undefined;
+      own.push(isWhole ? { name, salt, value } : field);
     }
     kept[member] = own;
   }

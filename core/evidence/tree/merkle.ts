@@ -136,7 +136,8 @@ export function verifyConsistency(
 /** The right edge of an RFC 6962 tree: the roots of its perfect subtrees, largest first. Some 20 hashes for a million leaves. */
 export class CompactRange {
   readonly #nodes: Buffer[];
-  #size: number;
+  /** The number of leaves. Changed by `append` alone. */
+  size: number;
 
   /** `nodes` are the roots of the perfect subtrees that make up `size` leaves, largest first. */
   constructor(size = 0, nodes: readonly Buffer[] = []) {
@@ -145,24 +146,20 @@ export class CompactRange {
         `CompactRange: expected ${perfectSubtrees(size)} nodes for ${size} leaves, got ${nodes.length}`,
       );
     }
-    this.#size = size;
+    this.size = size;
     this.#nodes = [...nodes];
-  }
-
-  get size(): number {
-    return this.#size;
   }
 
   /** Adds a leaf. Returns the roots of every perfect subtree that ends with it, by level: the leaf itself first. */
   append(leaf: Buffer): readonly Buffer[] {
     const path = [leaf];
     let node = leaf;
-    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
+    for (let rest = this.size; rest % 2 === 1; rest = (rest - 1) / 2) {
       node = nodeHash(this.#nodes.pop() as Buffer, node);
       path.push(node);
     }
     this.#nodes.push(node);
-    this.#size++;
+    this.size++;
     return path;
   }
 

@@ -142,7 +142,7 @@ export class LiveConnection {
     const { fairShare } = this.#parts;
     const isLarge = caller !== null && data.length >= largeBody;
     try {
-      if (caller !== null) fairShare.admitCall(caller);
+      if (caller !== null) fairShare.admit(caller, "call");
       if (isLarge) await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
       const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;

@@ -42,7 +42,8 @@ export class McpEndpoint {
   /** POST: one JSON-RPC message. */
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
-    const incoming = await readMessage(this.#parts, ctx, principal);
+    const { body, fairShare } = this.#parts;
+    const incoming = readJsonRpc(await readGatewayBody(ctx.req, body, fairShare, principal));
     if (incoming.kind !== "request") return this.#receive(ctx, principal, incoming);
     const request = incoming.message;
     ctx.respond = false;
@@ -186,17 +187,6 @@ export class McpEndpoint {
     const id = headerText(ctx.req.headers, "mcp-session-id");
     return id === undefined ? null : this.#parts.sessions.find(McpSession, id, principal);
   }
-}
-
-/**
- * Reads the message of a request. Rejects as `readGatewayBody` does, and with what `readJsonRpc` throws.
- */
-export async function readMessage(
-  { body, fairShare }: Pick<McpEndpointParts, "body" | "fairShare">,
-  { req }: Context,
-  principal: Principal,
-): Promise<JsonRpcMessage> {
-  return readJsonRpc(await readGatewayBody(req, body, fairShare, principal));
 }
 
 function errorStatus(era: Era, code: number): number {

@@ -110,13 +110,17 @@ export const ownQuestion = "io.agent-governance-gateway/review/";
  */
 export function steeringMeta(meta: JsonObject, trace?: TraceContext): JsonObject {
   const kept: Record<string, Json> = {};
-  const token = own(meta, "progressToken");
-  if (isProgressToken(token)) kept.progressToken = token;
-  const context = trace ?? readTraceContext(own(meta, "traceparent"));
+  const {
+    progressToken: token,
+    traceparent,
+    [metaKey.logLevel]: level,
+    [metaKey.clientCapabilities]: capabilities,
+  } = meta;
+  const isToken = typeof token === "string" ? token.length <= maxProgressToken : Number.isInteger(token);
+  if (token !== undefined && isToken) kept.progressToken = token;
+  const context = trace ?? readTraceContext(traceparent);
   if (context !== undefined) kept.traceparent = traceparentOf(context);
-  const level = own(meta, metaKey.logLevel);
   if (level !== undefined && logLevels.includes(level)) kept[metaKey.logLevel] = level;
-  const capabilities = own(meta, metaKey.clientCapabilities);
   if (isJsonObject(capabilities)) kept[metaKey.clientCapabilities] = relayedCapabilities(capabilities);
   return kept;
 }
@@ -149,12 +153,4 @@ function withoutOwn(responses: Json | undefined): Json | undefined {
   const others = entries.filter(([key]) => !key.startsWith(ownQuestion));
   if (others.length === entries.length) return responses;
   return others.length === 0 ? undefined : Object.fromEntries(others);
-}
-
-function own(meta: JsonObject, key: string): Json | undefined {
-  return Object.hasOwn(meta, key) ? meta[key] : undefined;
-}
-
-function isProgressToken(value: Json | undefined): value is string | number {
-  return typeof value === "string" ? value.length <= maxProgressToken : Number.isInteger(value);
 }

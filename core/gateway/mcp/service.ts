@@ -9,7 +9,7 @@ import { readTraceContext, type Span, type TraceContext, type Tracer, traceparen
 import type { FairShare } from "../../http/fair-share.ts";
 import type { Attempt } from "../../road/action-factory.ts";
 import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
-import { type RunResult, runAction } from "../../road/run.ts";
+import { runAction } from "../../road/run.ts";
 import { presentTicket, type TicketReader } from "../../ticket/ticket-verifier.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction, requestOf } from "../../upstream/dispatch.ts";
@@ -56,37 +56,28 @@ export async function serveRequest(
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   const meta = isJsonObject(params?._meta) ? params._meta : {};
   const open = { caller, request, meta, reply, cancellation };
-  return row.routing === "listen" ? serveListen(parts, open, row) : serveCall(parts, open, row);
-}
-
-/** Serves one request by the upstream that owns the named tool, prompt or resource. */
-function serveCall(parts: McpServiceParts, open: OpenRequest, row: McpMethod): Promise<JsonRpcResponse> {
-  const { caller, request, meta } = open;
+  if (row.routing === "listen") return serveListen(parts, open, row);
   // As in MCP, `_meta` precedes the header.
   const parent = readTraceContext(meta.traceparent) ?? readTraceContext(caller.traceparent);
-  return parts.tracer.run({ protocol: "mcp", method: request.method, parent }, async (span) => {
-    const result = await runUntilReviewed(parts, open, row, span);
-    if (result.kind === "answered" || row.routing !== "tool") {
-      return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
-    }
-    return parts.hold.page.ask(open, result) ?? refusedToolResult(request.id, caller.era.era, result);
-  });
+  const span = parts.tracer.begin({ protocol: "mcp", method, parent });
+  return span.until(serveCall(parts, open, row, span));
 }
 
 /**
- * Runs the action. A held tool call waits for its review and, once approved, runs anew from the beginning: nothing known
- * before the wait is reused after it. A call that is held again does not wait again.
+ * Serves one request by the upstream that owns the named tool, prompt or resource. A held tool call waits for its review
+ * and, once approved, runs anew from the beginning: nothing known before the wait is reused after it. A call that is held
+ * again does not wait again.
  */
-async function runUntilReviewed(
+async function serveCall(
   parts: McpServiceParts,
   open: OpenRequest,
   row: McpMethod,
   span: Span,
-): Promise<RunResult<ResponseBody | GatewayError>> {
-  const { caller } = open;
+): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
   for (let hasWaited = false; ; hasWaited = true) {
     const attempted = parts.actions.make(caller, await attemptOf(parts, open, row));
-    const result = await runAction(
+    const result = await runAction<ResponseBody | GatewayError>(
       parts.road,
       attempted,
       (permission, { context }) =>
@@ -94,10 +85,13 @@ async function runUntilReviewed(
       span,
     );
     span.setAttributes({ passed: result.kind });
-    if (hasWaited || row.routing !== "tool" || result.kind !== "refused" || result.review?.kind !== "held")
-      return result;
-    const refusal = await parts.hold.waitForApproval(open, result, result.review);
-    if (refusal !== "approved") return refusal;
+    if (result.kind === "answered" || row.routing !== "tool") {
+      return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
+    }
+    const mayWait = !hasWaited && result.kind === "refused" && result.review?.kind === "held";
+    const refusal = mayWait ? await parts.hold.waitForApproval(open, result, result.review) : result;
+    if (refusal === "approved") continue;
+    return parts.hold.page.ask(open, refusal) ?? refusedToolResult(request.id, caller.era.era, refusal);
   }
 }
 

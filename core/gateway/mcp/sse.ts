@@ -8,16 +8,17 @@ import {
   type JsonRpcResponse,
   legacyRevisions,
   type RequestId,
+  readJsonRpc,
 } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf } from "../../http/access.ts";
-import { headerText } from "../../http/request.ts";
+import { headerText, readGatewayBody } from "../../http/request.ts";
 import { singleHeader } from "../../identity/key-ring.ts";
 import { bindTask } from "../../manifest/task-binding.ts";
 import { ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { mcpErrorBody } from "./answer.ts";
 import { receiveAnswer, receiveNotification } from "./caller.ts";
-import { type McpEndpointParts, readMessage } from "./endpoint.ts";
+import type { McpEndpointParts } from "./endpoint.ts";
 import { checkRevisionHeader, classifyEra } from "./era.ts";
 import { openSession } from "./handshake.ts";
 import { Reply } from "./reply.ts";
@@ -66,7 +67,9 @@ export class SseEndpoint {
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     refuseLabel(ctx.req.headers);
     const connection = this.#parts.sessions.find(SseConnection, ctx.params.id as string, principal);
-    const read = (): Promise<JsonRpcMessage> => readMessage(this.#parts, ctx, principal);
+    const { body, fairShare } = this.#parts;
+    const read = async (): Promise<JsonRpcMessage> =>
+      readJsonRpc(await readGatewayBody(ctx.req, body, fairShare, principal));
     await connection.receive(read, async ({ kind, message }) => {
       if (kind === "request") {
         await bindTask(this.#parts.tasks, ctx.req, principal, connection.scope, message.params?._meta);

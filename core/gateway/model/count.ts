@@ -33,7 +33,12 @@ const notCounted: ReadonlySet<number> = new Set([404, 405]);
  * does not count. Rejects with the GatewayError to respond with.
  */
 export function countByProvider(parts: ModelServiceParts, open: OpenCount): Promise<WholeReply | undefined> {
-  const { actor, candidate, body, continuation, ticket, parent } = open;
+  const span = parts.tracer.begin({ protocol: "model", api: "messages", parent: open.parent });
+  return span.until(runCount(parts, open, span));
+}
+
+async function runCount(parts: ModelServiceParts, open: OpenCount, span: Span): Promise<WholeReply | undefined> {
+  const { actor, candidate, body, continuation, ticket } = open;
   const action = parts.actions.make(actor, {
     tool: countTool,
     target: candidate.target,
@@ -42,15 +47,13 @@ export function countByProvider(parts: ModelServiceParts, open: OpenCount): Prom
     continuation,
     ticket,
   });
-  return parts.tracer.run({ protocol: "model", api: "messages", parent }, async (span) => {
-    const attempt = new CountAttempt(parts, open);
-    const send = (permission: AuthorizedAction, step: Span): Promise<Answer<WholeReply>> =>
-      parts.metrics.timeDispatch("model", attempt.dispatch(permission, step), step.context);
-    const result = await runAction(parts.road, action, send, span);
-    span.setAttributes({ passed: result.kind });
-    if (result.kind !== "answered") throw refusalError(result);
-    return attempt.isCounted ? result.reply : undefined;
-  });
+  const attempt = new CountAttempt(parts, open);
+  const send = (permission: AuthorizedAction, step: Span): Promise<Answer<WholeReply>> =>
+    parts.metrics.timeDispatch("model", attempt.dispatch(permission, step), step.context);
+  const result = await runAction(parts.road, action, send, span);
+  span.setAttributes({ passed: result.kind });
+  if (result.kind !== "answered") throw refusalError(result);
+  return attempt.isCounted ? result.reply : undefined;
 }
 
 /** One request to the provider that counts. */

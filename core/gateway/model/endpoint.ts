@@ -115,9 +115,8 @@ export class ModelEndpoint {
     inFlight.begin(principal, actor.scope.id, abort);
     try {
       const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
-      const reply = await this.#parts.tracer.run({ protocol: "model", api: request.api, parent }, (span) =>
-        serveModel(this.#parts, { ...open, span }),
-      );
+      const span = this.#parts.tracer.begin({ protocol: "model", api: request.api, parent });
+      const reply = await span.until(serveModel(this.#parts, { ...open, span }));
       if (reply.kind === "streamed") return sink.end();
       sendWhole(ctx, reply);
     } catch (cause) {

@@ -18,13 +18,12 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { ActionEnvelope } from "../../action/envelope.ts";
-import type { ErrorCode } from "../../action/error.ts";
+import { type ErrorCode, GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
 import type { Random } from "../../action/id.ts";
 import { toolNamePattern } from "../../action/json-rpc.ts";
 import type { TokenUsage } from "../../action/model-api.ts";
 import {
-  inSpan,
   noSpan,
   type Span,
   type SpanFacts,
@@ -58,10 +57,6 @@ export class RoadTracer implements Tracer {
     });
     this.#tracer = provider.getTracer(scope.name, scope.version);
     this.#ports = { ...ports, tracer: this.#tracer };
-  }
-
-  run<T>(request: TracedRequest, work: (span: Span) => Promise<T>): Promise<T> {
-    return inSpan(this.begin(request), work);
   }
 
   begin(request: TracedRequest): Span {
@@ -164,8 +159,15 @@ class RoadSpan implements Span {
     return new RoadSpan(this.#ports, this.#call, span, step);
   }
 
-  run<T>(step: SpanStep, work: (step: Span) => Promise<T>): Promise<T> {
-    return inSpan(this.begin(step), work);
+  async until<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (cause) {
+      this.setAttributes({ error: GatewayError.from(cause).code });
+      throw cause;
+    } finally {
+      this.end();
+    }
   }
 
   setAttributes({ action, evaluation, passed, error, usage }: SpanFacts): void {

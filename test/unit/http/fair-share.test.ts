@@ -49,7 +49,7 @@ describe("FairShare", () => {
 
   function callsOf(share: FairShare, who: Principal, count: number): number {
     let admitted = 0;
-    for (let turn = 0; turn < count; turn++) if (refusalOf(() => share.admitCall(who)) === undefined) admitted++;
+    for (let turn = 0; turn < count; turn++) if (refusalOf(() => share.admit(who, "call")) === undefined) admitted++;
     return admitted;
   }
 
@@ -57,7 +57,7 @@ describe("FairShare", () => {
     it("admits a minute's worth of a key at once, then one for each that is refilled [S77]", () => {
       const share = shareOf();
       expect(callsOf(share, ann, 70)).to.equal(60);
-      expect(refusalOf(() => share.admitCall(ann))).to.deep.equal({
+      expect(refusalOf(() => share.admit(ann, "call"))).to.deep.equal({
         code: "RATE_LIMITED",
         message: "too many requests: expected at most 60 calls a minute of this key, got more; try again in 1 s",
         reason: "key_calls",
@@ -71,7 +71,7 @@ describe("FairShare", () => {
     it("admits what all keys of a tenant have together, whatever another tenant does", () => {
       const share = shareOf();
       expect([callsOf(share, ann, 60), callsOf(share, bob, 60), callsOf(share, eve, 60)]).to.deep.equal([60, 30, 60]);
-      expect(refusalOf(() => share.admitCall(bob))).to.include({
+      expect(refusalOf(() => share.admit(bob, "call"))).to.include({
         reason: "tenant_calls",
         message: "too many requests: expected at most 90 calls a minute of this tenant, got more; try again in 1 s",
       });
@@ -109,7 +109,7 @@ describe("FairShare", () => {
         retry_after_s: 3,
         limit: 25,
       });
-      expect(refusalOf(() => share.admitCall(ann))).to.include({ reason: "key_cpu" });
+      expect(refusalOf(() => share.admit(ann, "call"))).to.include({ reason: "key_cpu" });
       now += 3_000;
       expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
       expect(refused).to.deep.equal(["key_cpu", "key_cpu"]);
