@@ -14,16 +14,23 @@ function findRoot(folder: string): string {
   return findRoot(dirname(folder));
 }
 
-/** The files below `folders` whose names end in one of `endings`, in the order of their paths. */
+/** The files below `folders` whose names end in one of `endings`, in the order of their paths; none of installed packages. */
 export function readSourceTree(folders: readonly string[], endings: readonly string[]): SourceTree {
   const paths = folders
     .map((folder) => join(repositoryRoot, folder))
     .filter((folder) => existsSync(folder))
-    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile() && endings.some((ending) => entry.name.endsWith(ending)))
-    .map((entry) => join(entry.parentPath, entry.name));
+    .flatMap((folder) => filesBelow(folder))
+    .filter((path) => endings.some((ending) => path.endsWith(ending)));
   const files = paths.sort().map((path) => [relative(repositoryRoot, path), readFileSync(path, "utf8")] as const);
   return new Map(files.map(([path, source]) => [path.split("\\").join("/"), source]));
+}
+
+function filesBelow(folder: string): readonly string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return entry.name === "node_modules" ? [] : filesBelow(path);
+    return entry.isFile() ? [path] : [];
+  });
 }
 
 /** A module that another one asks for: its name as written, and its path in the tree where it is relative. */

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
+import { node22 } from "../support/node-22.ts";
 
 export const revisions = ["2025-11-25", "2026-07-28"] as const;
 export type Revision = (typeof revisions)[number];
@@ -52,12 +53,6 @@ export async function runSuite(url: string, revision: Revision): Promise<readonl
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** The suite needs Node 22; where this is an older one, the one that is installed for development runs it. */
-function node22(): string {
-  if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath;
-  return fileURLToPath(new URL("bin/node", import.meta.resolve("node/package.json")));
 }
 
 /** Resolves with the end of the output. An exit code of 1 only says that a check failed. */

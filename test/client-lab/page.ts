@@ -1,0 +1,68 @@
+import { cells } from "./cell.ts";
+import { installedVersion, labFile } from "./client-program.ts";
+import type { LabRun } from "./run.ts";
+
+export const pageFile = labFile("README.md");
+
+const head = `# Clients that are tried
+
+Real clients, as npm has them, each before a gateway of its own in production configuration, with a real MCP server and a
+stand-in for the model's provider that asks for tools. Nothing in them is changed; what they are told is in
+[command-line.ts](command-line.ts), [framework.ts](framework.ts) and [client](client). This page is written from what the
+tests of this folder found: \`npm run client-lab\` writes it, \`client-lab.test.ts\` compares it.
+
+Each client is asked for the same six calls: one that policy allows, one that it blocks, one that is held, answered as
+pending, approved and repeated, one that is approved while it waits, and one that a reviewer denies. The logs of the server
+and of the provider are the witnesses.
+
+`;
+
+const meanings = `
+- *allowed*, *approved*: the server saw the call exactly once, and the model was told the server's answer.
+- *held*: the server had not seen the call, and the model was told which approval is pending.
+- *denied*, *blocked*: the server never saw the call, and the model was told why.
+- *goes on*: after a refusal the client asks its model again and prints its last answer; the provider saw the gateway's key
+  and never the client's.
+- *elsewhere*: hosts that the client asks for beside the gateway, through a proxy that refuses and counts.
+
+`;
+
+/** The page, from what was found and from nothing else. */
+export function pageOf(runs: readonly LabRun[]): string {
+  const names = Object.keys(cells);
+  const lines = [
+    ["client", "version", "model API", "MCP", ...names],
+    ["---", "---", "---", "---", ...names.map(() => "---")],
+    ...runs.map((run) => rowOf(run)),
+  ];
+  return `${head}${lines.map((line) => `| ${line.join(" | ")} |\n`).join("")}${meanings}${notes}`;
+}
+
+function rowOf(run: LabRun): readonly string[] {
+  const { client, packageName, api, mcp } = run.row;
+  const found = Object.entries(cells).map(([name, fault]) => shown(run, name, fault(run)));
+  return [client, installedVersion(packageName), api === undefined ? "none" : (apiNames[api] ?? api), mcp, ...found];
+}
+
+function shown({ row }: LabRun, name: string, fault: string | undefined): string {
+  if (fault !== undefined) return "fails";
+  if (name === "elsewhere") return (row.hosts ?? ["none"]).join(", ");
+  return "works";
+}
+
+const apiNames: Readonly<Record<string, string>> = {
+  generateContent: "generateContent, asked of the provider: the gateway does not speak it yet",
+};
+
+const notes = `## What is not here, and what to know
+
+- **Claude Code** in print mode asks its model before its MCP servers are there; \`MCP_CONNECTION_NONBLOCKING=0\` has it wait.
+- Claude Code and opencode are programs of 381 and 185 MB; \`npm ci\` in this folder brings 1.2 GB in about a minute.
+- **Codex** speaks the responses API only, which the gateway does not serve yet.
+- **Gemini CLI** speaks \`generateContent\` only, which the gateway does not serve yet: its model requests go around the
+  gateway, its tools do not.
+- **LangChain** ends an agent whose tool says \`isError\`, whoever's tool that is, unless a middleware hands the error to the
+  model; [client/langchain.mjs](client/langchain.mjs) has one. Without it the first refusal ends the agent.
+- **opencode** is its program for Linux on x64, without the launcher; the launcher only chooses the program for a machine.
+- Some of these libraries ask for Node 22; under Node 20 the tests run them with the one that is installed for development.
+`;
