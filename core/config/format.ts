@@ -14,6 +14,7 @@ export type FormatName =
   | "webhook_url"
   | "oauth_url"
   | "claim"
+  | "scope"
   | "variable"
   | "process_variable"
   | "header_name"
@@ -69,6 +70,10 @@ export const formats: Readonly<Record<FormatName, Format>> = {
     sensitive: false,
     test: (value) => isWebhookUrl(value) && /^[^?"\\`]+$/.test(value),
   },
+  scope: shown(
+    "1 to 256 printable ASCII characters without space, quote and backslash",
+    /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/,
+  ),
   claim: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
   variable: hidden("the name of an environment variable: `A-Z 0-9 _`, no digit first", /^[A-Z_][A-Z0-9_]{0,127}$/),
   process_variable: shown("the name of an environment variable", /^[A-Za-z_][A-Za-z0-9_]{0,127}$/),

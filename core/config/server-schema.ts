@@ -69,6 +69,11 @@ export const oauthSchema = object(
         { format: "oauth_url" },
       ),
     ),
+    scopes: list(
+      "Scopes that clients are told to ask for, and that every token must have, in its claim `scope` or `scp`.",
+      string("One scope.", { format: "scope" }),
+      { default: [] },
+    ),
     jwks_uri: optional(
       string("Address of the issuer's signing keys. Left out: read from the issuer's metadata.", {
         format: "oauth_url",

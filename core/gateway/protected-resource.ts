@@ -13,11 +13,12 @@ export const resourceRoutes = {
 } as const satisfies PortRoutes;
 
 /** Serves the metadata of the gateway as a protected resource (RFC 9728). */
-export function resourceHandlers({ issuer, audience }: OauthConfig): RouteHandlers<typeof resourceRoutes> {
+export function resourceHandlers({ issuer, audience, scopes }: OauthConfig): RouteHandlers<typeof resourceRoutes> {
   const metadata: JsonObject = {
     resource: audience,
     authorization_servers: [issuer],
     bearer_methods_supported: ["header"],
+    ...(scopes.length === 0 ? {} : { scopes_supported: scopes }),
     resource_name: "Agent Governance Gateway",
   };
   const serve = (ctx: Context): void => {
@@ -30,12 +31,13 @@ export function resourceHandlers({ issuer, audience }: OauthConfig): RouteHandle
  * The challenge that sends a client to the metadata (RFC 9728), with the error of RFC 6750 where a key or token was presented.
  * Of the request it contains nothing.
  */
-export function oauthChallenge({ audience }: OauthConfig): Challenge {
+export function oauthChallenge({ audience, scopes }: OauthConfig): Challenge {
   const { origin, pathname } = new URL(audience);
   const metadata = `resource_metadata="${origin}${wellKnown}${pathname === "/" ? "" : pathname}"`;
+  const where = scopes.length === 0 ? metadata : `${metadata}, scope="${scopes.join(" ")}"`;
   return ({ code, detail, row }) => {
-    if (code === "KEY_MISSING") return `Bearer ${metadata}`;
+    if (code === "KEY_MISSING") return `Bearer ${where}`;
     const description = code === "TOKEN_INVALID" && detail !== undefined ? detail : row.text;
-    return `Bearer error="invalid_token", error_description="${description}", ${metadata}`;
+    return `Bearer error="invalid_token", error_description="${description}", ${where}`;
   };
 }

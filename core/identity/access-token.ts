@@ -56,9 +56,11 @@ export class AccessTokens {
   }
 
   #principalOf(claims: JWTPayload): Principal {
-    const { issuer } = this.#options.config;
+    const { issuer, scopes } = this.#options.config;
     const { sub: subject } = claims;
     if (typeof subject !== "string" || !subjectShape.test(subject)) throw tokenError("claims");
+    const granted = scopesOf(claims);
+    if (!scopes.every((scope) => granted.includes(scope))) throw tokenError("scope");
     const tenant = this.#tenantOf(claims);
     if (tenant === undefined) throw tokenError("tenant");
     const id = tokenPrincipalId(tenant, issuer, subject);
@@ -82,6 +84,12 @@ export class AccessTokens {
     );
     return roles.find((each) => named.includes(each)) ?? role;
   }
+}
+
+/** The scopes of a token: by RFC 9068 a text with spaces between them; some issuers write a list, as `scp`. */
+function scopesOf({ scope, scp }: JWTPayload): readonly unknown[] {
+  const value = scope ?? scp;
+  return typeof value === "string" ? value.split(" ") : Array.isArray(value) ? value : [];
 }
 
 const faultByClaim: Readonly<Record<string, TokenFault>> = {

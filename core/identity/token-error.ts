@@ -14,6 +14,7 @@ const texts = {
   expired: "expected a token that has not expired",
   not_yet_valid: "expected a token that is valid already",
   claims: "expected well-formed claims exp and sub",
+  scope: "expected every scope of oauth.scopes",
   tenant: "expected a tenant of oauth.tenants, got another",
 } as const;
 

@@ -188,6 +188,7 @@ describe("an access token", () => {
   });
 
   it("needs each guard: what one setting refuses is run where the setting admits it", async () => {
+    const scope = { scope: "other" };
     const [leeway, type, algorithms] = ["leeway_seconds: 300", "token_type: any", "algorithms: [RS256]"];
     const world = await OauthWorld.start({ oauth: `tenant: acme\n${leeway}\n${type}\n${algorithms}` });
     try {
@@ -197,7 +198,23 @@ describe("an access token", () => {
       expect(await world.callWith(await world.token({ exp: iat - 60 }, {}, rsa))).to.equal("result");
       expect(await world.callWith(await world.token({ nbf: iat + 60 }, {}, rsa))).to.equal("result");
       expect(await world.callWith(await world.token({}, { typ: "JWT" }, rsa))).to.equal("result");
+      expect(await world.callWith(await world.token(scope, {}, rsa))).to.equal("result");
       expect((await world.refuse(await world.token())).reason).to.equal("algorithm");
+    } finally {
+      await world.stop();
+    }
+  });
+
+  it("has every scope that is configured, which 401 and metadata name [S84]", async () => {
+    const world = await OauthWorld.start({ oauth: "tenant: acme\nscopes: [tools, 'mcp:call']" });
+    try {
+      const named = 'scope="tools mcp:call"';
+      expect((await world.call([])).headers.get("www-authenticate")).to.equal(`Bearer ${metadata}, ${named}`);
+      const refused = await world.refuse(await world.token({ scope: "tools" }));
+      expect([refused.reason, refused.challenge?.endsWith(`${metadata}, ${named}`)]).to.deep.equal(["scope", true]);
+      expect(await world.callWith(await world.token({ scope: "mcp:call tools" }))).to.equal("result");
+      const served = await send(world.gateway.url, { target: "/.well-known/oauth-protected-resource/mcp" });
+      expect(JSON.parse(served.body).scopes_supported).to.deep.equal(["tools", "mcp:call"]);
     } finally {
       await world.stop();
     }

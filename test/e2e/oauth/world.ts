@@ -32,7 +32,9 @@ export const audience = "https://gateway.example/mcp";
 interface OauthWorldOptions {
   /** Further members of `oauth`, beside `issuer` and `audience`; left out: the tenant `acme`. */
   readonly oauth?: string;
-  readonly audience?: (port: number) => string;
+  readonly audience?: string;
+  /** The gateway port; left out: a free one. */
+  readonly port?: number;
   readonly issuer?: string;
   /** True: a gateway that takes keys only. */
   readonly withoutOauth?: boolean;
@@ -102,6 +104,11 @@ export class OauthWorld {
     return canary;
   };
 
+  /** Takes the parts of a token for canaries. */
+  mustNotTurnUp(token: string): void {
+    this.#canaries.push(...token.split(".").filter((part) => part.length >= 16));
+  }
+
   /** Calls the upstream's tool `echo` with these headers. */
   call(headers: HeaderList, args: object = {}, target: string = "/mcp"): Promise<WireResponse> {
     const params = { name: "echo", arguments: args };
@@ -123,7 +130,7 @@ export class OauthWorld {
 
   /** Calls it with a token that must be refused with 401, before anything is judged, recorded or dispatched. */
   async refuse(token: string): Promise<RefusedCall> {
-    for (const part of token.split(".")) if (part.length >= 16) this.#canaries.push(part);
+    this.mustNotTurnUp(token);
     const before = await this.effects();
     const response = await this.call(bearer(token));
     expect(await this.effects()).to.deep.equal(before);
@@ -181,9 +188,8 @@ export class OauthWorld {
   }
 
   async #open(options: OauthWorldOptions): Promise<void> {
-    const port = await freePort();
-    const { oauth = "tenant: acme", issuer = this.server.issuer, more = "" } = options;
-    const resource = options.audience?.(port) ?? audience;
+    const { port = await freePort(), oauth = "tenant: acme", issuer = this.server.issuer, more = "" } = options;
+    const resource = options.audience ?? audience;
     const keys = (Object.keys(this.keys) as Holder[]).map((holder) => {
       const hash = createHash("sha256").update(this.keys[holder]).digest("hex");
       const tenant = holder === "foreign" ? "other" : "acme";

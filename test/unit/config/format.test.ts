@@ -61,6 +61,7 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
       "ftp://a.example",
     ],
   },
+  scope: { fit: ["tools", "https://a.example/mcp:call"], unfit: ["", "a b", 'a"', "a\\", "ä", "x".repeat(257)] },
   claim: { fit: ["org", "https://a.example/tenant", "x".repeat(256)], unfit: ["", "a b", "ä", "x".repeat(257), "a\n"] },
   webhook_url: {
     fit: [

@@ -21,6 +21,7 @@ describe("oauth", () => {
     expect((await loadText(`${keys}\noauth: {${issuer}, ${resource}, tenant: acme}`)).oauth).to.deep.equal({
       issuer: "https://login.example",
       audience: "https://gateway.example/mcp",
+      scopes: [],
       jwksUri: null,
       jwksCacheMs: 600_000,
       jwksRefetchMs: 10_000,

@@ -13,6 +13,7 @@ const seconds = now / 1_000;
 const config: OauthConfig = {
   issuer,
   audience,
+  scopes: [],
   jwksUri: null,
   jwksCacheMs: 600_000,
   jwksRefetchMs: 10_000,
@@ -192,6 +193,27 @@ describe("AccessTokens", () => {
       [`${header}.${payload}.${"A".repeat(8_192)}`, "too_large"],
     ];
     for (const [text, reason] of texts) expect(await verdict(text), text.slice(0, 40)).to.equal(reason);
+  });
+
+  it("needs every scope that is configured, as a text or as a list", async () => {
+    const scopes = { scopes: ["tools", "mcp:call"] };
+    for (const claim of [
+      { scope: "mcp:call other tools" },
+      { scp: ["tools", "mcp:call"] },
+      { scp: "tools mcp:call" },
+    ]) {
+      expect(await verdict(await signed(claim), scopes), JSON.stringify(claim)).to.equal("accepted");
+    }
+    for (const claim of [
+      {},
+      { scope: "tools" },
+      { scope: "tools,mcp:call" },
+      { scope: "toolsmcp:call" },
+      { scope: 1 },
+      { scp: [["tools", "mcp:call"]] },
+    ]) {
+      expect(await verdict(await signed(claim), scopes), JSON.stringify(claim)).to.equal("scope");
+    }
   });
 
   describe("tenant_claim", () => {
