@@ -100,6 +100,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     actions: new ActionFactory("model", Date.now, newId, { untrusted: new UntrustedSources([]), tasks }),
     fleet: open.providers,
     meter: open.meter,
+    onHintDropped: (hint: string): void => log.info({ api: "gemini", members: [hint] }, "request_hints_dropped"),
     tokenizer: () => Tokenizer.load(),
     concurrency: new ConcurrencyLimit(maxConcurrent),
     toolPassthrough: { passes: toolPassthrough, providerTools },

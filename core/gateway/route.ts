@@ -17,6 +17,10 @@ export const gatewayRoutes = {
   "model.messages": { method: "POST", path: "/v1/messages", access: "key", spends: "time" },
   "model.count": { method: "POST", path: "/v1/messages/count_tokens", access: "key", spends: "call" },
   "model.list": { method: "GET", path: "/v1/models", access: "key", spends: "call" },
+  "model.gemini": { method: "POST", path: "/v1beta/models/:model", access: "key", spends: "time" },
+  "model.gemini_v1": { method: "POST", path: "/v1/models/:model", access: "key", spends: "time" },
+  "model.gemini_list": { method: "GET", path: "/v1beta/models", access: "key", spends: "call" },
+  "model.gemini_model": { method: "GET", path: "/v1beta/models/:model", access: "key", spends: "call" },
   // Requests to upgrade are served by `LiveEndpoint`.
   "live.open": { method: "GET", path: "/v1/ws", access: "public" },
   "gateway.health": { method: "GET", path: "/health", access: "public" },
@@ -46,6 +50,10 @@ export function gatewayHandlers({
     "model.messages": model.messages.bind(model),
     "model.count": model.countTokens.bind(model),
     "model.list": model.models.bind(model),
+    "model.gemini": model.gemini.bind(model),
+    "model.gemini_v1": model.gemini.bind(model),
+    "model.gemini_list": model.geminiModels.bind(model),
+    "model.gemini_model": model.geminiModel.bind(model),
     "live.open": requireUpgrade,
     "gateway.health": healthHandler(health),
   };

@@ -31,6 +31,7 @@ const singular: ReadonlySet<string> = new Set([
   "x-gateway-session-id",
   "x-gateway-ticket",
   "x-gateway-task",
+  "x-goog-api-key",
 ]);
 
 /**
@@ -39,6 +40,9 @@ const singular: ReadonlySet<string> = new Set([
  */
 const canonicalUrl =
   /^\/(?:(?:\.well-known\/)?[A-Za-z0-9_-][A-Za-z0-9_.:-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.:-]*)*)?(?:\?[\x21-\x7e]*)?$/;
+
+/** Members of a query in which clients of some APIs put their key. */
+const keyInQuery = /[?&](?:key|api_key)=/i;
 
 const loopback: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 const hostShape = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;
@@ -58,7 +62,7 @@ export class RequestGuard {
   }
 
   /**
-   * Throws HEADERS_TOO_LARGE, DUPLICATE_HEADER, HOST_FORBIDDEN, ORIGIN_FORBIDDEN or NOT_FOUND. A host or origin listed with
+   * Throws HEADERS_TOO_LARGE, DUPLICATE_HEADER, HOST_FORBIDDEN, ORIGIN_FORBIDDEN, NOT_FOUND, or KEY_MISSING for a key in the URL. A host or origin listed with
    * a port allows that port only, one without allows every port. A request without `Origin` does not come from a web page.
    */
   check({ rawHeaders, headers, url = "" }: IncomingMessage): void {
@@ -83,6 +87,12 @@ export class RequestGuard {
     }
     if (!canonicalUrl.test(url) || url.includes("#")) {
       throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
+    }
+    if (keyInQuery.test(url)) {
+      throw new GatewayError(
+        "KEY_MISSING",
+        "expected the key in a header, got one in the URL, which logs on the way would keep",
+      );
     }
   }
 

@@ -97,8 +97,9 @@ const maxKey = 512;
 const keyText = /^[A-Za-z0-9._~+/=-]+$/;
 
 /**
- * The key a request presents in `X-API-Key` or `Authorization: Bearer`, or null where it presents none.
- * `maxLength`: 512, as no key is longer. Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for
+ * The key a request presents in `X-API-Key`, `X-Goog-Api-Key` or `Authorization: Bearer`, or null where it
+ * presents none.
+ * `maxLength`: 512, as no key is longer. Throws DUPLICATE_HEADER and, for different keys, INVALID_HEADER; KEY_UNKNOWN for
  * a malformed key.
  * A malformed header never counts as "no key": the request would become one of the anonymous caller.
  */
@@ -106,13 +107,18 @@ export function presentedKey(rawHeaders: readonly string[], maxLength: number = 
   const authorization = singleHeader(rawHeaders, "authorization");
   const apiKey = singleHeader(rawHeaders, "x-api-key");
   const bearer = authorization === undefined ? undefined : bearerToken(authorization);
-  for (const key of [bearer, apiKey]) {
+  const googleKey = singleHeader(rawHeaders, "x-goog-api-key");
+  for (const key of [bearer, apiKey, googleKey]) {
     if (key !== undefined && (key.length > maxLength || !keyText.test(key))) throw new GatewayError("KEY_UNKNOWN");
   }
   if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) {
     throw new GatewayError("INVALID_HEADER", "expected one key, got another in `authorization` than in `x-api-key`");
   }
-  return bearer ?? apiKey ?? null;
+  const presented = bearer ?? apiKey;
+  if (presented !== undefined && googleKey !== undefined && presented !== googleKey) {
+    throw new GatewayError("INVALID_HEADER", "expected one key, got another in `x-goog-api-key`");
+  }
+  return presented ?? googleKey ?? null;
 }
 
 /** Returns whether a request presents its key as `Authorization: Bearer`, the only place for an access token. */

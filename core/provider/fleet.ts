@@ -82,6 +82,11 @@ export class ProviderFleet {
     return [...able.filter(isAdmitting), ...able.filter((candidate) => !isAdmitting(candidate))];
   }
 
+  /** Throws MODEL_UNKNOWN for a model that no route serves. */
+  checkModel(model: string): void {
+    this.#table.steps(model, "");
+  }
+
   /** Returns the first provider for a request of this session where its API counts tokens. Throws MODEL_UNKNOWN. */
   counter(model: string, session: string): Candidate | undefined {
     const [first] = this.#table.steps(model, session).map((step) => this.#candidate(step));

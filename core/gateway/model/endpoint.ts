@@ -12,12 +12,15 @@ import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
+import { providerTools, readGeminiRequest } from "../../provider/wire/gemini/request.ts";
 import type { Actor } from "../../road/action-factory.ts";
 import type { InFlight } from "../../road/in-flight.ts";
 import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { contentOf } from "../../usage/request-content.ts";
 import { countByProvider } from "./count.ts";
 import { modelErrorEvent } from "./error.ts";
+import { geminiModel, inGeminiNames, readGeminiCall, withoutModel } from "./gemini.ts";
+import { GeminiReply } from "./gemini-reply.ts";
 import { EventSink, type WholeReply } from "./reply.ts";
 import { Bill, type BillParts, type ModelRequest, type ModelServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
@@ -31,6 +34,8 @@ interface ModelEndpointParts extends ModelServiceParts, BillParts {
   readonly concurrency: ConcurrencyLimit;
   /** Called with an error that was sent to a client within its stream. */
   readonly onFault: (requestId: string, error: GatewayError) => void;
+  /** Called once with each hint that is dropped from requests of the Gemini API. */
+  readonly onHintDropped: (hint: string) => void;
 }
 
 /** A request with what its headers say of it. */
@@ -44,9 +49,10 @@ interface OpenRequest {
 /** Headers of a request that change how a provider treats its body. */
 type Continuation = JsonObject | undefined;
 
-/** The model APIs: chat completions and messages, each streamed or whole. */
+/** The model APIs: chat completions, messages and Gemini, each streamed or whole. */
 export class ModelEndpoint {
   readonly #parts: ModelEndpointParts;
+  readonly #droppedHints = new Set<string>();
 
   constructor(parts: ModelEndpointParts) {
     this.#parts = parts;
@@ -91,10 +97,59 @@ export class ModelEndpoint {
     });
   }
 
-  /** GET `/v1/models`: in the shape of the API whose version header is sent. */
+  /**
+   * POST `/v1beta/models/{model}:{method}`, and the same below `/v1`. A request of the Gemini API is judged, recorded and
+   * served as the chat request that it is translated to.
+   */
+  gemini(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const { model, method, framing } = readGeminiCall(ctx);
+      const body = withoutModel(await this.#readBody(ctx, principal), model);
+      if (method === "countTokens") return this.#countGemini(ctx, model, body);
+      refuseTools(this.#parts.toolPassthrough, "chat", { tools: providerTools(body) });
+      const { chat, showsThoughts, droppedHints } = readGeminiRequest(body, model, method === "streamGenerateContent");
+      for (const hint of droppedHints) this.#reportHint(hint);
+      const form = new GeminiReply(framing, showsThoughts);
+      const request = { ...readModelRequest("chat", chat), form };
+      await this.#serve(ctx, principal, request, undefined, requestId).catch((cause) => {
+        throw inGeminiNames(cause);
+      });
+    });
+  }
+
+  #reportHint(hint: string): void {
+    if (this.#droppedHints.has(hint)) return;
+    this.#droppedHints.add(hint);
+    this.#parts.onHintDropped(hint);
+  }
+
+  /** Counts here. The request is given itself, or as `generateContentRequest`. */
+  async #countGemini(ctx: Context, model: string, body: Json): Promise<void> {
+    const given = isJsonObject(body) ? body.generateContentRequest : undefined;
+    const { chat } = readGeminiRequest(given === undefined ? body : withoutModel(given, model), model, false);
+    this.#parts.fleet.checkModel(model);
+    const tokenizer = await this.#parts.tokenizer();
+    ctx.body = { totalTokens: tokenizer.countRequest(contentOf(chat)) };
+  }
+
+  /** GET `/v1beta/models`. */
+  geminiModels(ctx: Context): void {
+    ctx.body = { models: this.#parts.fleet.models.map(geminiModel) };
+  }
+
+  /** GET `/v1beta/models/{model}`. */
+  geminiModel(ctx: Context): void {
+    const { model = "" } = ctx.params as { readonly model?: string };
+    this.#parts.fleet.checkModel(model);
+    ctx.body = geminiModel(model);
+  }
+
+  /** GET `/v1/models`: in the shape of the API whose header is sent. */
   models(ctx: Context): void {
-    const api: ModelApi = ctx.req.headers["anthropic-version"] === undefined ? "chat" : "messages";
-    ctx.body = modelList(api, this.#parts.fleet.models);
+    const { headers } = ctx.req;
+    const api: ModelApi = headers["anthropic-version"] === undefined ? "chat" : "messages";
+    if (headers["x-goog-api-key"] !== undefined) this.geminiModels(ctx);
+    else ctx.body = modelList(api, this.#parts.fleet.models);
   }
 
   #readBody(ctx: Context, principal: Principal): Promise<Json> {
@@ -109,7 +164,8 @@ export class ModelEndpoint {
     requestId: string,
   ): Promise<void> {
     const { actor, ticket, parent, abort } = await this.#open(ctx, principal, requestId);
-    const sink = new EventSink(ctx, abort.signal);
+    const { form } = request;
+    const sink = new EventSink(ctx, abort.signal, form?.streamType);
     const { inFlight } = this.#parts;
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(principal, actor.scope.id, abort);
@@ -117,13 +173,13 @@ export class ModelEndpoint {
       const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
       const span = this.#parts.tracer.begin({ protocol: "model", api: request.api, parent });
       const reply = await span.until(serveModel(this.#parts, { ...open, span }));
-      if (reply.kind === "streamed") return sink.end();
+      if (reply.kind === "streamed") return sink.end(...(form?.end() ?? []));
       sendWhole(ctx, reply);
     } catch (cause) {
       const error = GatewayError.from(cause);
       if (!sink.begun) throw error;
       this.#parts.onFault(requestId, error);
-      sink.end(modelErrorEvent(request.api, error, requestId));
+      sink.end(...(form?.errorEnd(error, requestId) ?? [modelErrorEvent(request.api, error, requestId)]));
     } finally {
       bill.release();
       inFlight.finish(actor.scope.id, abort);

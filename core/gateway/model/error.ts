@@ -2,7 +2,8 @@ import type { Context } from "koa";
 import type { ErrorCode, GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
-import { retryAfterHeader } from "../../http/refusal.ts";
+import { retryAfter, retryAfterHeader } from "../../http/refusal.ts";
+import { geminiError } from "../../provider/wire/gemini/error.ts";
 
 /** Codes that clients must not retry: each repeat would cause another review, or is refused for lack of budget. */
 const final: ReadonlySet<ErrorCode> = new Set([
@@ -40,23 +41,47 @@ const chatTypes: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** The API whose error shape the clients of a path read, served or not; undefined for a path of neither. */
-function modelApiOf(path: string): ModelApi | undefined {
+/** A form of errors: of the APIs in which requests are judged, and of the Gemini API. */
+type ErrorForm = ModelApi | "gemini";
+
+/** Paths of the Gemini API: all below its version, and those of the other APIs' version that name a method. */
+const geminiPath = /^\/(?:v1beta\/|v1\/models\/[^/]*:)/;
+
+/** The API whose error shape the clients of a path read, served or not; undefined for a path of none. */
+function errorFormOf(path: string): ErrorForm | undefined {
+  if (geminiPath.test(path)) return "gemini";
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
   return path.startsWith("/v1/") ? "chat" : undefined;
 }
 
 /** An error in the shape of an API, with our code and the request id. */
-function modelErrorBody(api: ModelApi, error: GatewayError, requestId: string): JsonObject {
+export function modelErrorBody(api: ErrorForm, error: GatewayError, requestId: string): JsonObject {
   const code = names[error.code] ?? error.code.toLowerCase();
   const data = error.row.expose && error.data !== undefined ? { data: error.data as JsonObject } : {};
   const message = error.publicMessage;
+  if (api === "gemini") return geminiError(error.row.status, message, geminiDetails(code, data, error, requestId));
   if (api === "messages") {
     const type = messagesTypes[error.row.status] ?? (error.row.status < 500 ? "invalid_request_error" : "api_error");
     return { type: "error", error: { type, message, code, ...data }, request_id: requestId };
   }
   const type = chatTypes[error.row.status] ?? (error.row.status < 500 ? "invalid_request_error" : "server_error");
   return { error: { message, type, param: null, code, ...data } };
+}
+
+/** The parts of a Gemini error that its clients read by type: our code and the request id, the data, the pause. */
+function geminiDetails(code: string, data: JsonObject, error: GatewayError, requestId: string): readonly JsonObject[] {
+  const type = "type.googleapis.com/google";
+  const { retry_after: seconds } = retryAfter(error);
+  return [
+    {
+      "@type": `${type}.rpc.ErrorInfo`,
+      reason: code,
+      domain: "agent-governance-gateway",
+      metadata: { request_id: requestId },
+    },
+    ...(data.data === undefined ? [] : [{ "@type": `${type}.protobuf.Struct`, value: data.data }]),
+    ...(seconds === undefined ? [] : [{ "@type": `${type}.rpc.RetryInfo`, retryDelay: `${seconds}s` }]),
+  ];
 }
 
 /** The last event of a stream that ends in an error, in the shape of an API. */
@@ -67,7 +92,7 @@ export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: s
 
 /** Renders an error on a path of a model API, in that API's shape. False: on any other path. */
 export function renderModelError(ctx: Context, error: GatewayError, requestId: string): boolean {
-  const api = modelApiOf(ctx.path);
+  const api = errorFormOf(ctx.path);
   if (api === undefined) return false;
   ctx.status = error.row.status;
   ctx.set({ "request-id": requestId, ...retryAfterHeader(error) });

@@ -14,6 +14,30 @@ import type { AnswerReader } from "../../road/stream.ts";
 /** The reply to the client: whole, or already streamed. */
 export type ModelReply = WholeReply | { readonly kind: "streamed" };
 
+/**
+ * The form in which a client reads an answer, where that is another than the API in which the answer is judged. For one
+ * request.
+ */
+export interface ReplyForm {
+  /** The `content-type` of a stream. */
+  readonly streamType: string;
+  /** Translates a whole answer. Throws PROVIDER_INVALID and MODEL_UNTRANSLATABLE. */
+  whole(answer: JsonObject): JsonObject;
+  /** Translates the error of a provider. */
+  providerError(status: number, error: JsonObject): JsonObject;
+  /** Reads an event of a stream before policy does. Throws as `whole` does for what `render` could not express. */
+  check(event: WireEvent): void;
+  /** The bytes of events as policy left them, perhaps none. */
+  render(events: readonly WireEvent[]): Uint8Array;
+  /** The bytes after the last event. */
+  end(): StreamTail;
+  /** The bytes that end a stream with an error. */
+  errorEnd(error: GatewayError, requestId: string): StreamTail;
+}
+
+/** The last bytes of a stream; `last` is for clients to read as a chunk of its own. */
+export type StreamTail = readonly [bytes: Uint8Array, last?: Uint8Array];
+
 export interface WholeReply {
   readonly kind: "whole";
   readonly status: number;
@@ -24,10 +48,19 @@ export interface WholeReply {
 /** Throws TOOLS_DISABLED for a response, or a part of one, that contains the use of a tool which is not passed on. */
 export type RefuseToolUse = (answer: JsonObject) => void;
 
-/** A provider's whole response, byte for byte where policy changes nothing. `makeReply` throws TOOLS_DISABLED. */
-export function wholeReply({ status, body, raw }: WholeResponse, refuse: RefuseToolUse): Answer<WholeReply> {
+/**
+ * A provider's whole response, in `form` if any, else byte for byte where policy changes nothing. Throws as the form does,
+ * and `makeReply` throws TOOLS_DISABLED.
+ */
+export function wholeReply(
+  { status, body, raw }: WholeResponse,
+  refuse: RefuseToolUse,
+  form?: ReplyForm,
+): Answer<WholeReply> {
+  form?.whole(body);
   const makeReply = (output: Json): WholeReply => {
     refuse(body);
+    if (form !== undefined) return { kind: "whole", status, bytes: bytesOf(form.whole(output as JsonObject)) };
     return { kind: "whole", status, bytes: output === body && raw !== undefined ? raw : bytesOf(output) };
   };
   return { status: "success", output: body, makeReply };
@@ -35,12 +68,13 @@ export function wholeReply({ status, body, raw }: WholeResponse, refuse: RefuseT
 
 /**
  * A provider's error, in its own words where it has some for the client; else the gateway's error, which names an approval
- * that was used up. Contains the request id where the API has a place for it.
+ * that was used up. Contains the request id where the API has a place for it. In `form` if any.
  */
 export function failedReply(
   { error, status, body }: FailedResponse,
   approvalId: string | undefined,
   requestId: string,
+  form?: ReplyForm,
 ): Answer<WholeReply> {
   if (body === null || approvalId !== undefined) {
     const output = { code: error.code, message: error.publicMessage };
@@ -51,7 +85,8 @@ export function failedReply(
   }
   const headers = retryAfterHeader(error);
   const makeReply = (judged: Json): WholeReply => {
-    return { kind: "whole", status, headers, bytes: bytesOf(withRequestId(judged, requestId)) };
+    const shown = form?.providerError(status, judged as JsonObject) ?? withRequestId(judged, requestId);
+    return { kind: "whole", status, headers, bytes: bytesOf(shown) };
   };
   return { status: "error", output: body, makeReply };
 }
@@ -65,20 +100,28 @@ function bytesOf(value: Json): Uint8Array {
 }
 
 const streamHeaders = {
-  "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 } as const;
+
+const chunkPauseMs = 50;
+
+const eventStreamType = "text/event-stream; charset=utf-8";
 
 /** Writes a stream to the client, with backpressure. The response begins with the first bytes. */
 export class EventSink {
   readonly #ctx: Context;
   readonly #signal: AbortSignal;
+  readonly #type: string;
 
-  /** `signal` aborts when nothing more may be sent, for example because the client disconnected. */
-  constructor(ctx: Context, signal: AbortSignal) {
+  /**
+   * `signal` aborts when nothing more may be sent, for example because the client disconnected. `type`: the
+   * `content-type` of the stream.
+   */
+  constructor(ctx: Context, signal: AbortSignal, type: string = eventStreamType) {
     this.#ctx = ctx;
     this.#signal = signal;
+    this.#type = type;
   }
 
   /** True once anything was sent: no other response is possible then. */
@@ -96,16 +139,19 @@ export class EventSink {
       await once(res, "drain", { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
   }
 
-  /** Ends the response. */
-  end(bytes?: Uint8Array): void {
-    if (!this.#ctx.res.destroyed) this.#ctx.res.end(bytes);
+  /** Ends the response with these bytes, `last` after a pause. */
+  end(...[bytes, last]: StreamTail | []): void {
+    const { res } = this.#ctx;
+    if (res.destroyed) return;
+    if (bytes === undefined || last === undefined) res.end(bytes);
+    else res.write(bytes, () => setTimeout(() => res.end(last), chunkPauseMs));
   }
 
   #begin(): void {
     if (this.begun) return;
     const { res } = this.#ctx;
     this.#ctx.respond = false;
-    res.writeHead(200, streamHeaders);
+    res.writeHead(200, { "content-type": this.#type, ...streamHeaders });
     res.socket?.setNoDelay(true);
   }
 }
@@ -115,11 +161,16 @@ export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
   readonly #refuse: RefuseToolUse;
   readonly #onUsage: (usage: TokenUsage) => void;
-  readonly #onEvent: () => void;
+  readonly #onEvent: (event: WireEvent) => void;
   #usage: TokenUsage | undefined;
 
-  /** `onUsage`: called with each count of the provider; `onEvent`: before each event is read. */
-  constructor(reader: StreamReader, refuse: RefuseToolUse, onUsage: (usage: TokenUsage) => void, onEvent: () => void) {
+  /** `onUsage`: called with each count of the provider; `onEvent`: with each event before it is read. */
+  constructor(
+    reader: StreamReader,
+    refuse: RefuseToolUse,
+    onUsage: (usage: TokenUsage) => void,
+    onEvent: (event: WireEvent) => void,
+  ) {
     this.#reader = reader;
     this.#refuse = refuse;
     this.#onUsage = onUsage;
@@ -133,7 +184,7 @@ export class CountingReader implements AnswerReader<WireEvent> {
 
   /** Throws TOOLS_DISABLED at the first use of a tool that is not passed on. */
   read(event: WireEvent): StreamStep {
-    this.#onEvent();
+    this.#onEvent(event);
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;
     if (step.usage !== undefined) this.#onUsage(step.usage);

@@ -18,7 +18,7 @@ import { streamAnswer } from "../../road/stream.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
 import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
 import type { Tokenizer } from "../../usage/tokenizer.ts";
-import { CountingReader, type EventSink, failedReply, type ModelReply, wholeReply } from "./reply.ts";
+import { CountingReader, type EventSink, failedReply, type ModelReply, type ReplyForm, wholeReply } from "./reply.ts";
 import { refuseToolUse, type ToolPassthrough } from "./tool-passthrough.ts";
 
 export interface ModelServiceParts {
@@ -42,6 +42,8 @@ export interface ModelRequest {
   readonly body: JsonObject;
   readonly model: string;
   readonly stream: boolean;
+  /** The form of the reply; undefined where it is that of the API. */
+  readonly form?: ReplyForm;
 }
 
 /** A model request while it is served. */
@@ -126,7 +128,7 @@ class ProviderAttempt {
   async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | AnswerStream<ModelReply>> {
     this.#usedApproval = permission.approvalId !== undefined;
     const { request, signal } = this.#open;
-    const { api, stream } = request;
+    const { api, stream, form } = request;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
     const call = { candidate: this.#candidate, api, stream, signal, traceparent };
     const answer = await this.#parts.fleet.call(permission, call);
@@ -136,11 +138,11 @@ class ProviderAttempt {
       const usage = readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);
-      return wholeReply(answer, this.#refuseToolUse);
+      return wholeReply(answer, this.#refuseToolUse, form);
     }
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;
-    return failedReply(answer, permission.approvalId, this.#open.requestId);
+    return failedReply(answer, permission.approvalId, this.#open.requestId, form);
   }
 
   #charge(): void {
@@ -160,18 +162,25 @@ class ProviderAttempt {
   }
 
   #streamed({ events, reader }: ModelStream, step: Span): AnswerStream<ModelReply> {
-    const { sink } = this.#open;
+    const { sink, request } = this.#open;
+    const { form } = request;
     this.#stream = new CountingReader(
       reader,
       this.#refuseToolUse,
       (usage) => step.setAttributes({ usage }),
-      () => this.#charge(),
+      (event) => {
+        this.#charge();
+        form?.check(event);
+      },
     );
     const { road, holdback, maxHeldBytes } = this.#parts;
     return streamAnswer({
       reader: this.#stream,
       events,
-      deliver: (released) => sink.write(Buffer.concat(released.map(({ raw }) => raw))),
+      deliver: async (released) => {
+        const bytes = form?.render(released) ?? Buffer.concat(released.map(({ raw }) => raw));
+        if (bytes.length > 0) await sink.write(bytes);
+      },
       holdback: road.policies.readsOutput("model") ? holdback : 0,
       maxHeldBytes,
       reply: { kind: "streamed" },

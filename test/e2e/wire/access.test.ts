@@ -25,6 +25,10 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "model.messages": everyKey,
   "model.count": everyKey,
   "model.list": everyKey,
+  "model.gemini": everyKey,
+  "model.gemini_v1": everyKey,
+  "model.gemini_list": everyKey,
+  "model.gemini_model": everyKey,
   "live.open": [426, 426, 426, 426, 426, 426],
   "gateway.health": everyone,
   "admin.health": everyone,
@@ -143,7 +147,8 @@ describe("access", () => {
   });
   after(() => world.stop());
 
-  function pathOf({ path }: Route): string {
+  function pathOf({ path, method }: Route): string {
+    if (path.endsWith("/:model")) return path.replace(":model", method === "POST" ? "mock:generateContent" : "mock");
     if (path.includes("/decisions/")) return path.replace(":id", decision);
     return path.replace(":task", "nightly").replace(":id", /approvals|break-glass/.test(path) ? approval : session);
   }
@@ -258,7 +263,10 @@ function requestFor(route: Route, visitor: Visitor): WireRequest {
 
 const modelRequest = JSON.stringify({ model: "mock", max_tokens: 16, messages: [{ role: "user", content: "hello" }] });
 
+const geminiRequest = JSON.stringify({ contents: [{ parts: [{ text: "hello" }] }] });
+
 function bodyOf({ path }: Route): string {
+  if (path.endsWith("/:model")) return geminiRequest;
   if (path.startsWith("/v1/")) return modelRequest;
   if (path.endsWith("/close")) return JSON.stringify({ post_mortem: "what happened, and why it did" });
   return path.includes("/approvals/") ? "{}" : echoCall();

@@ -71,7 +71,7 @@ describe("execution gates and a hierarchy of identities", () => {
       "no such path on this port: `/v1/chat/completion`; did you mean `/v1/chat/completions`?",
     );
     expect(await said("/.well-known/oauth-protected-resource")).to.include("`/.well-known/oauth-protected-resource`");
-    expect(await said("/v1beta/models/m:generateContent")).to.include("`/v1beta/models/m:generateContent`");
+    expect(await said("/v1beta/tunedModels/m:generateContent")).to.include("`/v1beta/tunedModels/m:generateContent`");
     for (const target of ["/x/.well-known/y", "/.well-known", "/..well-known/x", "/.hidden", "/.well-known/../mcp"]) {
       expect(await said(target), target).to.include("canonical form");
     }

@@ -13,6 +13,21 @@ describe("presentedKey(rawHeaders)", () => {
     expect(presentedKey(["X-API-Key", key, "Authorization", `Bearer ${key}`])).to.equal(key);
   });
 
+  it("reads X-Goog-Api-Key as another place for the same key", () => {
+    expect(presentedKey(["X-Goog-Api-Key", key])).to.equal(key);
+    expect(presentedKey(["x-goog-api-key", key, "X-API-Key", key, "Authorization", `Bearer ${key}`])).to.equal(key);
+    for (const other of ["X-API-Key", "Authorization"]) {
+      const value = other === "Authorization" ? `Bearer ${key}x` : `${key}x`;
+      expectError(
+        [other, value, "X-Goog-Api-Key", key],
+        "INVALID_HEADER",
+        "invalid header: expected one key, got another in `x-goog-api-key`",
+      );
+    }
+    expectError(["X-Goog-Api-Key", key, "x-goog-api-key", key], "DUPLICATE_HEADER");
+    expectError(["X-API-Key", key, "X-Goog-Api-Key", ""], "KEY_UNKNOWN");
+  });
+
   it("takes every character a token can have, and 512 of them", () => {
     const token = `Aa0._~+/=-${"x".repeat(502)}`;
     expect(presentedKey(["X-API-Key", token])).to.equal(token);
