@@ -18,10 +18,14 @@ export interface PendingDecision {
 export interface Participation extends DecisionCommitHook {
   /** Members added to the action, frozen by the participant. */
   readonly context?: ActionContext;
+  /** Reserves the review of an action that policy holds for one, before any verdict is applied. Rejections refuse the action. */
+  reserveReview?(pending: PendingDecision): Promise<void>;
   /** Takes the verdict into account before the decision is committed. What it throws refuses the action. */
   applyVerdict?(pending: PendingDecision): void | Promise<void>;
-  /** Called exactly once, whatever happened; undefined for an action that was not judged. Must not throw. */
-  finish?(pending: PendingDecision | undefined): void;
+  /** Called exactly once, whatever happened. Must not throw. */
+  finish?(): void;
+  /** Called once for a review that was reserved, after every `finish`; `isCommitted`: the decision is durable. Must not throw. */
+  settleReview?(review: ApprovalReservation, isCommitted: boolean): void;
 }
 
 /**

@@ -102,8 +102,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const fairShare = new FairShare({
     ...config.limits,
     busyPercent: config.limits.cpuBusyPercent,
-    loadPercent: () => (pluginPool.isBusy ? 100 : load.percent()),
-    runningShare: load.runningShare.bind(load),
+    loadPercent: () => (pluginPool.isBusy ? 100 : load.measure().percent),
+    mainThread: load,
     elapsedMs,
     onRefused: (limit) => metrics.shareRefused(limit),
   });

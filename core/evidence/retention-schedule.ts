@@ -1,7 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { sizeOfRange } from "../store/open.ts";
 import { backgroundPace, Pace } from "../store/pace.ts";
-import { sizeOfRange } from "../store/range-size.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
 import type { EvidenceJobs } from "./evidence-jobs.ts";
 import { type EvidenceStore, partRange, recordKey, recordParts } from "./record/key-space.ts";

@@ -105,7 +105,7 @@ export class Explainer {
     if (seen === null) return { shown: null, said: null, values: "withheld" };
     if (!seen.isRedacted) return { shown: seen.action, said: undefined, values: "shown" };
     const past = action.history === undefined ? {} : { history: action.history };
-    const said = await evaluateOrBlock(chain, { ...seen.action, ...past }, newId);
+    const said = await evaluateOrBlock({ policies: chain, subscribers: [], newId }, { ...seen.action, ...past });
     return { shown: seen.action, said, values: "redacted" };
   }
 }

@@ -47,8 +47,9 @@ export async function renderAction(parts: ShowParts, action: ActionEnvelope): Pr
 async function hideFound({ chain, newId }: ShowParts, action: ActionEnvelope): Promise<ActionEnvelope | null> {
   const { output = null, ...attempt } = action;
   const told: Told = { arguments: action.arguments, continuation: action.continuation ?? null, output };
-  const asked = pluginVerdicts(await evaluateOrBlock(chain, deepFreeze({ ...attempt, phase: "input" }), newId));
-  const answered = pluginVerdicts(await evaluateOrBlock(chain, withOutput(action, told), newId));
+  const road = { policies: chain, subscribers: [], newId };
+  const asked = pluginVerdicts(await evaluateOrBlock(road, deepFreeze({ ...attempt, phase: "input" })));
+  const answered = pluginVerdicts(await evaluateOrBlock(road, withOutput(action, told)));
   if (asked.some(({ error }) => error !== undefined) || answered.some(isSilent)) return null;
   const redactions = mergeRedactions(answered.flatMap((verdict) => verdict.redactions ?? []));
   const places = [...asked, ...answered].flatMap(placesIn);

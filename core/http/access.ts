@@ -80,6 +80,9 @@ export const keyChallenge: Challenge = () => "Bearer";
 
 const maxClientText = 128;
 
+/** The name and version of a client that claims none. */
+export const unnamedClient: Pick<ClientIdentity, "name" | "version"> = { name: "unknown", version: "unknown" };
+
 /**
  * The name and version that a client claims, cut to 128 characters each: labels, never credentials. A surrogate pair
  * split by the cut is replaced, because evidence accepts well-formed text only.

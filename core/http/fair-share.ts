@@ -2,8 +2,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
-import { LoopTime } from "./loop-time.ts";
-import { TurnQueue } from "./turn-queue.ts";
+import { type LoopLoad, LoopTime } from "./loop-time.ts";
 
 /** The limit that a refused request exceeded. */
 export type ShareLimit = "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu" | "key_bytes";
@@ -18,8 +17,7 @@ interface FairShareOptions {
   readonly busyPercent: number;
   /** The load now, in percent: that of the event loop, or of the threads of plugins where it is higher. */
   readonly loadPercent: () => number;
-  /** Share of its measured time in which the main thread has a processor, 0 to 1. */
-  readonly runningShare: () => number;
+  readonly mainThread: Pick<LoopLoad, "measure">;
   /** Monotonic, in milliseconds and fractions of them. */
   readonly elapsedMs: () => number;
   readonly onRefused: (limit: ShareLimit) => void;
@@ -69,7 +67,7 @@ export class FairShare {
 
   constructor(options: FairShareOptions) {
     this.#options = options;
-    this.#time = new LoopTime(this.spend.bind(this), options.elapsedMs, options.runningShare);
+    this.#time = new LoopTime(this.spend.bind(this), options.elapsedMs, options.mainThread);
   }
 
   /**
@@ -176,4 +174,37 @@ function addPurse(
   purses.set(owner, purse);
   purses.forgetOldest(maxPurses);
   return purse;
+}
+
+/**
+ * Gives turns of the event loop to heavy work: one in each, and tenant by tenant. What has come meanwhile is served between
+ * them, however many wait. Work that has begun goes on before other work of its tenant begins: little is under way at once.
+ */
+export class TurnQueue {
+  /** The work that waits, by tenant; the tenant whose turn is next comes first. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #isServing = false;
+
+  /** Calls `go` in a turn of its own, once it is the tenant's. */
+  enter(tenant: string, work: "new" | "begun", go: () => void): void {
+    const lane = this.#waiting.get(tenant);
+    if (lane === undefined) this.#waiting.set(tenant, [go]);
+    else if (work === "new") lane.push(go);
+    else lane.unshift(go);
+    if (!this.#isServing) setImmediate(this.#serve);
+    this.#isServing = true;
+  }
+
+  readonly #serve = (): void => {
+    const [next] = this.#waiting;
+    if (next === undefined) throw new TypeError("TurnQueue: expected somebody to wait");
+    const [tenant, lane] = next;
+    const go = lane.shift();
+    this.#waiting.delete(tenant);
+    if (lane.length > 0) this.#waiting.set(tenant, lane);
+    this.#isServing = this.#waiting.size > 0;
+    // Asked for while immediates run, it comes in the next turn.
+    if (this.#isServing) setImmediate(this.#serve);
+    go?.();
+  };
 }

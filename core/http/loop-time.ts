@@ -10,25 +10,25 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 export class LoopTime<Holder> {
   readonly #onUsed: (holder: Holder, ms: number) => void;
   readonly #elapsedMs: () => number;
-  readonly #runningShare: () => number;
+  readonly #load: Pick<LoopLoad, "measure">;
   #holder: Holder | null = null;
   #since = 0;
   #hasEnd = false;
 
   /**
-   * `elapsedMs`: monotonic, with fractions of a millisecond. `runningShare`: the share of that time in which the thread has
-   * a processor, 0 to 1; only that is charged.
+   * `elapsedMs`: monotonic, with fractions of a millisecond. Only the share of that time is charged in which the thread has
+   * a processor by `load`.
    */
-  constructor(onUsed: (holder: Holder, ms: number) => void, elapsedMs: () => number, runningShare: () => number) {
+  constructor(onUsed: (holder: Holder, ms: number) => void, elapsedMs: () => number, load: Pick<LoopLoad, "measure">) {
     this.#onUsed = onUsed;
     this.#elapsedMs = elapsedMs;
-    this.#runningShare = runningShare;
+    this.#load = load;
   }
 
   /** Charges what runs from now on to `holder`. */
   resume(holder: Holder): void {
     const now = this.#elapsedMs();
-    if (this.#holder !== null) this.#onUsed(this.#holder, (now - this.#since) * this.#runningShare());
+    if (this.#holder !== null) this.#onUsed(this.#holder, (now - this.#since) * this.#load.measure().runningShare);
     this.#holder = holder;
     this.#since = now;
     if (this.#hasEnd) return;
@@ -40,12 +40,23 @@ export class LoopTime<Holder> {
   readonly #end = (): void => {
     this.#hasEnd = false;
     const ms = this.#elapsedMs() - this.#since;
-    if (this.#holder !== null) this.#onUsed(this.#holder, ms * this.#runningShare());
+    if (this.#holder !== null) this.#onUsed(this.#holder, ms * this.#load.measure().runningShare);
     this.#holder = null;
   };
 }
 
 const sampleMs = 250;
+
+/** The main thread over some time. */
+interface LoadSample {
+  /** The share of the time in which the event loop had work, in percent. */
+  readonly percent: number;
+  /**
+   * The share of that work in which the thread had a processor, 0 to 1, as an upper bound: other threads of the process
+   * count too. Where other processes take the processor, a clock shows more than the thread used.
+   */
+  readonly runningShare: number;
+}
 
 /** The load of the event loop and of its processor, over the last quarter of a second or longer. */
 export class LoopLoad {
@@ -53,8 +64,7 @@ export class LoopLoad {
   #start: EventLoopUtilization = performance.eventLoopUtilization();
   #startMs: number;
   #startCpu: NodeJS.CpuUsage = process.cpuUsage();
-  #percent = 0;
-  #runningShare = 1;
+  #sample: LoadSample = { percent: 0, runningShare: 1 };
 
   /** `elapsedMs`: monotonic. */
   constructor(elapsedMs: () => number) {
@@ -62,32 +72,18 @@ export class LoopLoad {
     this.#startMs = elapsedMs();
   }
 
-  /** Returns the share of the time in which the event loop had work, in percent. */
-  percent(): number {
-    this.#sample();
-    return this.#percent;
-  }
-
-  /**
-   * Returns the share of that work in which the thread had a processor, 0 to 1, as an upper bound: other threads of the
-   * process count too. Where other processes take the processor, a clock shows more than the thread used.
-   */
-  runningShare(): number {
-    this.#sample();
-    return this.#runningShare;
-  }
-
   /** Needs no timer: a sample begins when the last one ended, and ends when somebody asks. */
-  #sample(): void {
+  measure(): LoadSample {
     const now = this.#elapsedMs();
-    if (now - this.#startMs < sampleMs) return;
+    if (now - this.#startMs < sampleMs) return this.#sample;
     const end = performance.eventLoopUtilization();
     const { active, utilization } = performance.eventLoopUtilization(end, this.#start);
     const { user, system } = process.cpuUsage(this.#startCpu);
-    this.#percent = utilization * 100;
-    this.#runningShare = active > 0 ? Math.min(1, (user + system) / 1_000 / active) : 1;
+    const runningShare = active > 0 ? Math.min(1, (user + system) / 1_000 / active) : 1;
+    this.#sample = { percent: utilization * 100, runningShare };
     this.#start = end;
     this.#startMs = now;
     this.#startCpu = process.cpuUsage();
+    return this.#sample;
   }
 }

@@ -160,7 +160,9 @@ export class Metrics implements Subscriber {
 
   evaluated({ protocol, phase }: ActionEnvelope, evaluation: Evaluation, trace: TraceContext | undefined): void {
     this.#decisions.inc({ protocol, phase, decision: evaluation.decision });
-    this.#policySeconds.observe(phase, evaluation.durationUs / 1e6, trace);
+    const seconds = evaluation.durationUs / 1e6;
+    this.#policySeconds.histogram.observe(seconds, phase);
+    if (trace?.sampled === true) this.#policySeconds.keepExemplar(phase, seconds, trace);
   }
 
   /** Measures a dispatch, whatever its result. */
@@ -169,7 +171,9 @@ export class Metrics implements Subscriber {
     try {
       return await answer;
     } finally {
-      this.#dispatchSeconds.observe(protocol, (performance.now() - start) / 1000, trace);
+      const seconds = (performance.now() - start) / 1000;
+      this.#dispatchSeconds.histogram.observe(seconds, protocol);
+      if (trace?.sampled === true) this.#dispatchSeconds.keepExemplar(protocol, seconds, trace);
     }
   }
 
@@ -272,7 +276,7 @@ interface LatencyConfig {
 /** A histogram of durations by one label, with optional exemplars. */
 class LatencyHistogram {
   readonly name: string;
-  readonly #histogram: BucketHistogram;
+  readonly histogram: BucketHistogram;
   readonly #label: string;
   readonly #bounds: readonly number[];
   /** One per bucket of a series; null where exemplars are off. */
@@ -280,16 +284,15 @@ class LatencyHistogram {
 
   constructor(registry: MetricRegistry, { name, help, buckets, label }: LatencyConfig, exemplars: boolean) {
     this.name = name;
-    this.#histogram = registry.histogram(name, help, buckets, label);
+    this.histogram = registry.histogram(name, help, buckets, label);
     this.#label = label;
     this.#bounds = buckets;
     this.#exemplars = exemplars ? new Map() : null;
   }
 
-  /** Only sampled traces become exemplars: others cannot be looked up. */
-  observe(labelled: string, seconds: number, trace: TraceContext | undefined): void {
-    this.#histogram.observe(seconds, labelled);
-    if (this.#exemplars === null || trace?.sampled !== true) return;
+  /** Keeps the trace of an observation as the exemplar of its bucket. Only for sampled ones: others cannot be looked up. */
+  keepExemplar(labelled: string, seconds: number, trace: TraceContext): void {
+    if (this.#exemplars === null) return;
     const le = this.#bounds.find((bound) => seconds <= bound) ?? "+Inf";
     const labelSet = { trace_id: trace.traceId, span_id: trace.spanId };
     this.#exemplars.set(keyOf({ [this.#label]: labelled, le }), {

@@ -4,6 +4,7 @@ import type { Clock } from "../action/id.ts";
 import { deepFreeze, type Json, type JsonObject } from "../action/json.ts";
 import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
+import { didYouMean } from "../action/suggestion.ts";
 import { FaultList, type Place } from "../config/fault.ts";
 import { VerifiedExtension } from "../trust/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
@@ -14,7 +15,6 @@ import { PackPolicy } from "./pack-policy.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRuleSet } from "./rule-set.ts";
 import { mergeSettings } from "./settings.ts";
-import { applyShadowRules } from "./shadow-rules.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
 import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
 
@@ -269,4 +269,26 @@ export function checkClaim(manifest: Claimed, { claim }: VerifiedExtension, faul
     if (manifest[key] === claim[key]) continue;
     faults.addAt(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
   }
+}
+
+/**
+ * Applies the operator's globs of rules that run in shadow mode. A glob that matches no rule is a fault: the rule would
+ * be enforced against the operator's intent. So are globs that match every rule.
+ */
+function applyShadowRules(rules: readonly Rule[], globs: readonly string[], place: Place, faults: FaultList): Rule[] {
+  const tried = new Set<Rule>();
+  for (const pattern of globs) {
+    const glob = compileGlob(pattern);
+    const found = rules.filter(({ id }) => glob.test(id));
+    for (const rule of found) tried.add(rule);
+    if (found.length > 0) continue;
+    const ids = rules.map(({ id }) => id);
+    faults.addAt(
+      place,
+      `\`shadow_rules\`: expected a rule of this pack, got \`${pattern}\`${didYouMean(pattern, ids)}`,
+    );
+  }
+  if (tried.size === rules.length)
+    faults.addAt(place, "`shadow_rules`: expected to leave a rule in force; `mode: shadow` tries out the whole pack");
+  return rules.map((rule) => (tried.has(rule) ? { ...rule, mode: "shadow" } : rule));
 }

@@ -39,6 +39,7 @@ export async function authorize(
 ): Promise<GateResult> {
   const { action, evaluation } = pending;
   if (evaluation.phase !== "input") throw new TypeError(`authorize: expected phase input, got ${evaluation.phase}`);
+  if (evaluation.decision === "review") for (const each of participations) await each.reserveReview?.(pending);
   for (const each of participations) {
     const applied = each.applyVerdict?.(pending);
     if (applied !== undefined) await applied;

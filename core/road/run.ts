@@ -102,7 +102,7 @@ export async function evaluateAction(
 ): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
   const contexts = road.participants.map((each) => each.describe?.(attempted));
   const action = freezeAction(attempted, contexts);
-  return { action, evaluation: await evaluate(road, action, noSpan) };
+  return { action, evaluation: await evaluateOrBlock(road, action) };
 }
 
 /**
@@ -153,22 +153,34 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
     }
     const action = freezeAction(attempted, contexts);
     span.setAttributes({ action });
-    const evaluation = await evaluate(road, action, span);
+    const evaluation = await evaluateOrBlock(road, action, span);
     const judged: PendingDecision = { action, evaluation, review: null, isCommitted: false };
     pending = judged;
     const gate = await span.begin("record_decision").until(authorize(road.log, participations, judged));
     for (const each of road.subscribers) each.recorded?.(action, evaluation, gate.permission !== null);
     return { evaluation, gate };
   } finally {
-    for (const each of participations.toReversed()) each.finish?.(pending);
+    for (const each of participations.toReversed()) each.finish?.();
+    if (pending !== undefined && pending.review !== null) {
+      for (const each of participations) each.settleReview?.(pending.review, pending.isCommitted);
+    }
   }
 }
 
-/** The answer of the chain, or `block` where the chain itself throws: the wall behind each policy's own. */
-async function evaluate(road: Road, action: ActionEnvelope, span: Span): Promise<Evaluation> {
+/** Returns the evaluation of the chain, or one that blocks where the chain throws: the wall behind each policy's own. */
+export async function evaluateOrBlock(
+  road: Pick<Road, "policies" | "subscribers" | "newId">,
+  action: ActionEnvelope,
+  span: Span = noSpan,
+): Promise<Evaluation> {
   const step = span.begin(action.phase === "output" ? "judge_output" : "evaluate");
-  const judged = evaluateOrBlock(road.policies, action, road.newId);
-  const evaluation = judged instanceof Promise ? await judged : judged;
+  let evaluation: Evaluation;
+  try {
+    const judged = road.policies.evaluate(action);
+    evaluation = judged instanceof Promise ? await judged : judged;
+  } catch (cause) {
+    evaluation = blockFailed(action, road.newId(), cause);
+  }
   step.setAttributes({ evaluation });
   step.end();
   span.setAttributes({ evaluation });
@@ -204,7 +216,7 @@ async function dispatchOnce<Reply>(
 
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
 async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
-  const judged = await evaluate(road, withOutput(action, output), span);
+  const judged = await evaluateOrBlock(road, withOutput(action, output), span);
   await recordTaints(road, action, judged);
   return judged;
 }
@@ -278,21 +290,6 @@ export function withUsedApproval(error: GatewayError, approvalId: string): Gatew
 }
 
 const chainRef: PolicyRef = { kind: "external", name: "chain", version: "1", digest: "", signer: null };
-
-/** Returns the evaluation of the chain, or one that blocks where the chain throws. */
-export function evaluateOrBlock(
-  policies: Evaluator,
-  action: ActionEnvelope,
-  newId: () => string,
-): Evaluation | Promise<Evaluation> {
-  try {
-    const evaluation = policies.evaluate(action);
-    if (!(evaluation instanceof Promise)) return evaluation;
-    return evaluation.catch((cause: unknown) => blockFailed(action, newId(), cause));
-  } catch (cause) {
-    return blockFailed(action, newId(), cause);
-  }
-}
 
 function blockFailed(action: ActionEnvelope, id: string, cause: unknown): Evaluation {
   const error = `policy_error: ${cause instanceof Error ? cause.message : String(cause)}`;

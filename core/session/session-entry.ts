@@ -49,8 +49,9 @@ export class SessionEntry {
 
   /** Returns the state that policies see before an action with this tool. */
   state({ digest }: KnownTool, now: number): SessionState {
+    const [points] = this.risk.counted;
     return {
-      risk: this.risk.score(now),
+      risk: points === 0 ? 0 : this.risk.score(now), // nearly every session has none
       actions: this.#actions + this.judged,
       reviews: this.#reviews,
       tools: this.#toolCount,

@@ -6,6 +6,7 @@ import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
+import type { KeyRange } from "./key-range.ts";
 import { valueEncoding } from "./value-encoding.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
@@ -203,4 +204,18 @@ export async function compactRange(
 /** Only the engine on disk has the method. */
 function hasFiles(store: Store): store is Store & Compactor {
   return store.supports.additionalMethods.compactRange === true;
+}
+
+interface Sizer {
+  approximateSize(start: string, end: string): Promise<number>;
+}
+
+/** Returns the bytes that a range takes in the store's tables, about: what lies in the log is not counted. 0 in memory. */
+export async function sizeOfRange(store: Store, { gte, lt }: KeyRange): Promise<number> {
+  return hasTables(store) ? store.approximateSize(gte, lt) : 0;
+}
+
+/** Only the engine on disk has the method. */
+function hasTables(store: Store): store is Store & Sizer {
+  return store.supports.additionalMethods.approximateSize === true;
 }

@@ -105,7 +105,7 @@ export class ApprovalWorld {
     try {
       gated = await authorize(this.ledger.ledger.actions, [participation], pending);
     } finally {
-      participation.finish?.(pending);
+      if (pending.review !== null) participation.settleReview?.(pending.review, pending.isCommitted);
     }
     if (gated.permission !== null)
       await this.ledger.ledger.actions.recordOutcome(action, { status: "success", output: {} });

@@ -116,15 +116,14 @@ export class TicketDeskWorld {
       check: guard ?? ((_, dispatched) => visit.check?.(action, dispatched)),
       operations: (dispatched) => visit.operations?.(dispatched) ?? [],
     };
-    const pending = pendingOf(action, evaluation);
     try {
-      await visit.applyVerdict?.(pending);
+      await visit.applyVerdict?.(pendingOf(action, evaluation));
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
       await this.evidence.ledger.actions.recordDecision(action, evaluation, undefined, [commitHook]);
       return isLifted;
     } finally {
-      visit.finish?.(pending);
+      visit.finish?.();
     }
   }
 }

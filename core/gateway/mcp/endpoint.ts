@@ -3,7 +3,7 @@ import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
-import { addressOf, type Challenge, clientIdentity } from "../../http/access.ts";
+import { addressOf, type Challenge, clientIdentity, unnamedClient } from "../../http/access.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import { headerText, readGatewayBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
@@ -134,11 +134,12 @@ export class McpEndpoint {
     }
     const { headers, rawHeaders } = ctx.req;
     const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
-    const info = era.era === "modern" ? era.clientInfo : {};
+    const address = addressOf(ctx.req);
+    const named = era.era === "modern" ? clientIdentity(era.clientInfo, address) : { ...unnamedClient, address };
     const caller: Caller = {
       principal,
       scope,
-      client: session?.owner.client ?? clientIdentity(info, addressOf(ctx.req)),
+      client: session?.owner.client ?? named,
       era,
       group: session?.group ?? this.#parts.fleet.shared(era.era),
       session,

@@ -22,7 +22,7 @@ describe("FairShare", () => {
       tenantCpuPercent: 100,
       busyPercent: 75,
       loadPercent: () => load,
-      runningShare: () => 1,
+      mainThread: { measure: () => ({ percent: load, runningShare: 1 }) },
       elapsedMs: () => now,
       onRefused: (limit) => refused.push(limit),
       ...limits,
@@ -143,7 +143,7 @@ describe("FairShare", () => {
     });
 
     it("charges the time with a processor only: what other processes of the machine take is nobody's", async () => {
-      const share = shareOf({ ...quarter, runningShare: () => 0.25 });
+      const share = shareOf({ ...quarter, mainThread: { measure: () => ({ percent: 0, runningShare: 0.25 }) } });
       await use(share, ann, 1_900); // 475 ms of 500
       expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
     });

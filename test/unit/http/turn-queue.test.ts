@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { TurnQueue } from "../../../core/http/turn-queue.ts";
+import { TurnQueue } from "../../../core/http/fair-share.ts";
 
 describe("TurnQueue", () => {
   let queue: TurnQueue;
