@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { cells } from "./cell.ts";
-import { pageFile, pageOf } from "./page.ts";
+import { apiName, pageFile, pageOf } from "./page.ts";
 import { type LabRun, rows, runAll } from "./run.ts";
 import { steps } from "./task.ts";
 
@@ -13,8 +13,8 @@ describe("clients that nobody here wrote, unchanged, in front of a gateway", fun
     runs = await runAll();
   });
 
-  for (const [index, { client, api = "no model", mcp }] of rows.entries()) {
-    describe(`${client}, ${api}, MCP over ${mcp}`, () => {
+  for (const [index, row] of rows.entries()) {
+    describe(`${row.client}, model API: ${apiName(row)}, MCP over ${row.mcp}`, () => {
       for (const [name, faultOf] of Object.entries(cells)) {
         it(name, () => {
           const run = runs[index] as LabRun;
@@ -25,7 +25,7 @@ describe("clients that nobody here wrote, unchanged, in front of a gateway", fun
   }
 
   it("are not said to work where they did nothing, or where everything reached the server", () => {
-    const row = rows[0] as LabRun["row"];
+    const [row] = rows as [LabRun["row"]];
     const idle: LabRun = {
       row,
       output: "",

@@ -19,14 +19,14 @@ const claudeCode: CommandLine = {
   files: ({ url, key }) => ({
     "mcp.json": servers({ type: "http", url: `${url}/mcp`, headers: { "X-API-Key": key } }),
   }),
-  program: ({ url, key, home }) => ({
+  program: ({ url, key, model, home }) => ({
     command: process.execPath,
     args: [
       labFile("node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs"),
       "-p",
       prompt,
       "--model",
-      "messages-model",
+      model,
       "--allowedTools",
       "mcp__gateway__*",
     ].concat(["--strict-mcp-config", "--mcp-config", join(home, "mcp.json")]),
@@ -93,8 +93,10 @@ function servers(gateway: object): string {
   return JSON.stringify({ mcpServers: { gateway } });
 }
 
+const commandLines: readonly CommandLine[] = [claudeCode, { ...claudeCode, provider: "chat" }, openCode, geminiCli];
+
 /** Agents that are programs, each in its print mode: told once what to do, with nobody to ask. */
-export const commandLineRows: readonly LabRow[] = [claudeCode, openCode, geminiCli].map(
+export const commandLineRows: readonly LabRow[] = commandLines.map(
   ({ files, program, ...row }): LabRow => ({
     ...row,
     run: async (place) => {

@@ -3,7 +3,6 @@ import { connectClient } from "../support/mcp-client.ts";
 import { node22 } from "../support/node-22.ts";
 import { homeEnv, labFile, runClient } from "./client-program.ts";
 import type { LabRow, Place } from "./row.ts";
-import type { LabApi } from "./stand-in.ts";
 import { farewell } from "./task.ts";
 
 interface Framework {
@@ -11,24 +10,29 @@ interface Framework {
   readonly packageName: string;
   /** The name of its program in `client/`. */
   readonly program: string;
-  readonly apis: readonly LabApi[];
+  readonly uses: readonly Pick<LabRow, "api" | "provider">[];
 }
 
 const frameworks: readonly Framework[] = [
-  { client: "AI SDK", packageName: "ai", program: "ai-sdk", apis: ["chat", "messages"] },
-  { client: "LangChain", packageName: "@langchain/mcp-adapters", program: "langchain", apis: ["chat"] },
-  { client: "OpenAI Agents SDK", packageName: "@openai/agents", program: "agents-sdk", apis: ["chat"] },
+  {
+    client: "AI SDK",
+    packageName: "ai",
+    program: "ai-sdk",
+    uses: [{ api: "chat" }, { api: "messages" }, { api: "chat", provider: "messages" }],
+  },
+  { client: "LangChain", packageName: "@langchain/mcp-adapters", program: "langchain", uses: [{ api: "chat" }] },
+  { client: "OpenAI Agents SDK", packageName: "@openai/agents", program: "agents-sdk", uses: [{ api: "chat" }] },
 ];
 
 /** Agents that are written with a library; some of these ask for Node 22. */
-export const frameworkRows: readonly LabRow[] = frameworks.flatMap(({ client, packageName, program, apis }) =>
-  apis.map((api) => ({
+export const frameworkRows: readonly LabRow[] = frameworks.flatMap(({ client, packageName, program, uses }) =>
+  uses.map((use) => ({
+    ...use,
     client,
     packageName,
-    api,
     mcp: "HTTP",
-    run: ({ url, key, env, home }) => {
-      const own = { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api };
+    run: ({ url, key, model, env, home }) => {
+      const own = { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: use.api ?? "", MODEL: model };
       return runClient({ command: node22(), args: [labFile(`client/${program}.mjs`)], env: { ...env, ...own } }, home);
     },
   })),

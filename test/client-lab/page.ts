@@ -1,5 +1,6 @@
 import { cells } from "./cell.ts";
 import { installedVersion, labFile } from "./client-program.ts";
+import type { LabRow } from "./row.ts";
 import type { LabRun } from "./run.ts";
 
 export const pageFile = labFile("README.md");
@@ -39,9 +40,9 @@ export function pageOf(runs: readonly LabRun[]): string {
 }
 
 function rowOf(run: LabRun): readonly string[] {
-  const { client, packageName, api, mcp } = run.row;
+  const { client, packageName, mcp } = run.row;
   const found = Object.entries(cells).map(([name, fault]) => shown(run, name, fault(run)));
-  return [client, installedVersion(packageName), api === undefined ? "none" : (apiNames[api] ?? api), mcp, ...found];
+  return [client, installedVersion(packageName), apiName(run.row), mcp, ...found];
 }
 
 function shown({ row }: LabRun, name: string, fault: string | undefined): string {
@@ -50,9 +51,11 @@ function shown({ row }: LabRun, name: string, fault: string | undefined): string
   return "works";
 }
 
-const apiNames: Readonly<Record<string, string>> = {
-  generateContent: "generateContent, asked of the provider: the gateway does not speak it yet",
-};
+/** The model API of a row, in words. */
+export function apiName({ api, provider }: LabRow): string {
+  if (api === "generateContent") return "generateContent, asked of the provider: the gateway does not speak it yet";
+  return `${api ?? "none"}${provider === undefined ? "" : `, served by a provider of ${provider}`}`;
+}
 
 const notes = `## What is not here, and what to know
 

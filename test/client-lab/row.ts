@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../core/action/json.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
 import type { LabApi } from "./stand-in.ts";
 import type { Task } from "./task.ts";
 
@@ -6,6 +6,8 @@ import type { Task } from "./task.ts";
 export interface Place {
   readonly url: string;
   readonly key: string;
+  /** The name to ask for a model by. */
+  readonly model: string;
   readonly providerUrl: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
@@ -19,6 +21,8 @@ export interface LabRow {
   readonly packageName: string;
   /** The model API it asks in; undefined where it asks no model. */
   readonly api: LabApi | undefined;
+  /** The API of the provider that serves it, where that is another. */
+  readonly provider?: ModelApi;
   readonly mcp: string;
   /** The hosts it asks for that are not this machine, whatever it is told. */
   readonly hosts?: readonly string[];
@@ -26,7 +30,7 @@ export interface LabRow {
   run(place: Place): Promise<string>;
 }
 
-/** What `JSON.stringify` makes of it, for files and variables that clients are told by. */
-export function jsonText(value: JsonObject): string {
-  return JSON.stringify(value);
+/** The name of a model that the provider of the row serves. */
+export function modelOfRow({ api, provider }: Pick<LabRow, "api" | "provider">): string {
+  return `${provider ?? api}-model`;
 }

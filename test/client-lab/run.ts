@@ -6,7 +6,7 @@ import { commandLineRows } from "./command-line.ts";
 import { bridgeRows, frameworkRows } from "./framework.ts";
 import { openLab } from "./lab.ts";
 import { RefusingProxy } from "./refusing-proxy.ts";
-import type { LabRow } from "./row.ts";
+import { type LabRow, modelOfRow } from "./row.ts";
 
 /** What a client did, as the others saw it. */
 export interface LabRun {
@@ -50,7 +50,8 @@ export async function runRow(row: LabRow): Promise<LabRun> {
   try {
     const { world, provider, task } = lab;
     const providerUrl = `http://127.0.0.1:${provider.port}`;
-    const place = { url: world.gateway.url, key: world.key, providerUrl, home, env: proxy.env, task };
+    const [url, model] = [world.gateway.url, modelOfRow(row)];
+    const place = { url, key: world.key, model, providerUrl, home, env: proxy.env, task };
     const output = await row.run(place).catch((error: Error) => error);
     if (!(output instanceof Error)) await task.reviewed();
     const { told, writesWhileHeld } = task;

@@ -9,7 +9,7 @@ import {
 } from "@openai/agents";
 import OpenAI from "openai";
 
-const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api } = process.env;
+const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api, MODEL: model } = process.env;
 setDefaultOpenAIClient(new OpenAI({ baseURL: `${url}/v1`, apiKey: key }));
 setOpenAIAPI(api === "chat" ? "chat_completions" : "responses");
 setTracingDisabled(true);
@@ -21,7 +21,7 @@ const server = new MCPServerStreamableHttp({
 });
 await server.connect();
 try {
-  const agent = new Agent({ name: "noter", model: `${api}-model`, mcpServers: [server] });
+  const agent = new Agent({ name: "noter", model, mcpServers: [server] });
   const { finalOutput } = await run(agent, "Try the notes.", { maxTurns: 20 });
   process.stdout.write(finalOutput);
 } finally {

@@ -4,12 +4,12 @@ import { createMCPClient } from "@ai-sdk/mcp";
 import { createOpenAI } from "@ai-sdk/openai";
 import { isStepCount, streamText } from "ai";
 
-const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api } = process.env;
+const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api, MODEL: model } = process.env;
 const open = createOpenAI({ baseURL: `${url}/v1`, apiKey: key });
 const models = {
-  chat: () => open.chat("chat-model"),
-  responses: () => open("responses-model"),
-  messages: () => createAnthropic({ baseURL: `${url}/v1`, apiKey: key })("messages-model"),
+  chat: () => open.chat(model),
+  responses: () => open(model),
+  messages: () => createAnthropic({ baseURL: `${url}/v1`, apiKey: key })(model),
 };
 
 const mcp = await createMCPClient({ transport: { type: "http", url: `${url}/mcp`, headers: { "X-API-Key": key } } });

@@ -3,7 +3,7 @@ import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { ChatOpenAI } from "@langchain/openai";
 import { createAgent, createMiddleware, ToolMessage } from "langchain";
 
-const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api } = process.env;
+const { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL_API: api, MODEL: name } = process.env;
 /** Hands what a tool says of its failure to the model; without it the agent ends there. */
 const toolErrors = createMiddleware({
   name: "ToolErrors",
@@ -20,7 +20,7 @@ const mcp = new MultiServerMCPClient({
 });
 try {
   const model = new ChatOpenAI({
-    model: `${api}-model`,
+    model: name,
     apiKey: key,
     configuration: { baseURL: `${url}/v1` },
     useResponsesApi: api === "responses",
