@@ -143,6 +143,15 @@ for (const kind of proxyKinds) {
         expect(shippedProxy(kind)).to.not.match(/808[12]/);
       });
 
+      it("leads clients to the metadata of OAuth, which the gateway answers for", async () => {
+        const { url } = await proxyFor(world.gateway.url);
+        for (const path of ["", "/mcp"]) {
+          const { status, body } = await send(url, { target: `/.well-known/oauth-protected-resource${path}` });
+          expect([status, JSON.parse(body).code]).to.deep.equal([404, "NOT_FOUND"]); // as OAuth is not configured here
+        }
+        expect((await send(url, { target: "/.well-known/openid-configuration" })).body).to.not.contain("NOT_FOUND");
+      });
+
       it("hands on who was asked for, which the gateway checks", async () => {
         const { url } = await proxyFor(world.gateway.url);
         const headers: HeaderList = [

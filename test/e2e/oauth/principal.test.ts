@@ -1,5 +1,8 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import { tokenPrincipalId } from "../../../core/action/principal.ts";
+import { until } from "../../support/event-stream.ts";
 import { send } from "../../support/wire.ts";
 import { bearer, OauthWorld } from "./world.ts";
 
@@ -50,7 +53,8 @@ describe("the principal of access tokens", () => {
 
   describe("under the controls of a key", () => {
     before(async () => {
-      world = await OauthWorld.start();
+      const route = "model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }";
+      world = await OauthWorld.start({ more: route });
     });
     after(() => world.stop());
 
@@ -96,6 +100,31 @@ describe("the principal of access tokens", () => {
       expect(await world.callWith(await world.token({ sub: "thief" }), held)).to.contain("is pending");
       expect(await world.callWith(await world.token({ sub: "author" }), held)).to.equal("result");
       expect(await world.callWith(await world.token({ sub: "author" }), held)).to.contain("is pending");
+    });
+
+    it("asks models as well, as the same principal", async () => {
+      const response = await send(world.gateway.url, {
+        method: "POST",
+        target: "/v1/chat/completions",
+        headers: [...bearer(await world.token({ sub: "asker" })), ["content-type", "application/json"]],
+        body: JSON.stringify({ model: "mock", messages: [{ role: "user", content: "hello" }] }),
+      });
+      expect([response.status, JSON.parse(response.body).object]).to.deep.equal([200, "chat.completion"]);
+      const principals = (await world.evidence("operator").sessions()).map(({ principal }) => principal);
+      expect(principals).to.include(idOf("asker"));
+    });
+
+    it("keeps its session when packs and keys are loaded anew", async () => {
+      const opened = await initialize(world, await world.token({ sub: "resident" }));
+      const session = [["mcp-session-id", opened.headers.get("mcp-session-id") ?? ""]] as const;
+      const file = join(world.gateway.folder, "gateway.yaml");
+      const config = await readFile(file, "utf8");
+      await writeFile(file, config.replace(/^ {2}- \{ id: agent,.*\n/m, ""));
+      world.gateway.process.kill("SIGHUP");
+      await until(() => world.gateway.stderr().includes("configuration_reloaded"));
+      expect((await world.call([["x-api-key", world.keys.agent]])).status).to.equal(401);
+      const { status } = await world.call([...bearer(await world.token({ sub: "resident" })), ...session]);
+      expect(status).to.equal(200);
     });
 
     it("is issued a ticket by its id", async () => {

@@ -230,6 +230,8 @@ describe("an access token", () => {
       for (const target of ["", "/mcp"].map((path) => `/.well-known/oauth-protected-resource${path}`)) {
         expect((await send(plain.gateway.url, { target })).status).to.equal(404);
         const served = await send(world.gateway.url, { target });
+        const posted = await send(world.gateway.url, { method: "POST", target });
+        expect([posted.status, posted.headers.get("allow")]).to.deep.equal([405, "GET, HEAD"]);
         expect(served.headers.get("content-type")).to.match(/^application\/json/);
         expect(JSON.parse(served.body)).to.deep.equal({
           resource: audience,
