@@ -177,7 +177,7 @@ function userMessages(parts: readonly Members[], pairing: CallPairing): readonly
   return [...results, { role: "user", content }];
 }
 
-/** The result of a function is an object, which the chat API writes as text. */
+/** The result of a function is an object, which the chat API writes as text; `output` alone is the whole of it. */
 function toolMessage(result: Members, pairing: CallPairing): JsonObject {
   const name = result.requiredString("name");
   const response = result.object("response") ?? {};
@@ -185,7 +185,9 @@ function toolMessage(result: Members, pairing: CallPairing): JsonObject {
   result.neutral("willContinue", false);
   result.neutral("parts");
   result.end();
-  return { role: "tool", tool_call_id: id, content: JSON.stringify(response) };
+  const { output, ...others } = response;
+  const isText = typeof output === "string" && Object.keys(others).length === 0;
+  return { role: "tool", tool_call_id: id, content: isText ? output : JSON.stringify(response) };
 }
 
 function userPart(part: Members): JsonObject {

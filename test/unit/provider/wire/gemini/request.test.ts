@@ -158,7 +158,7 @@ describe("readGeminiRequest(body, model, stream)", () => {
         reasoning_content: "Let me think.",
         tool_calls: [{ id: "call_gateway_0", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
       },
-      { role: "tool", tool_call_id: "call_gateway_0", content: '{"output":"1"}' },
+      { role: "tool", tool_call_id: "call_gateway_0", content: "1" },
       { role: "user", content: "and?" },
     ]);
   });
@@ -198,6 +198,18 @@ describe("readGeminiRequest(body, model, stream)", () => {
         [told("f")],
       ),
     ).to.throw(GatewayError, "128");
+  });
+
+  it("writes a result as its text, or as JSON where it is more", () => {
+    const contentOf = (response: Json): unknown => {
+      const told = { functionResponse: { name: "f", response } };
+      return (chatOf({ contents: [calls, { parts: [told] }] }).messages as readonly JsonObject[])[1]?.content;
+    };
+    expect(contentOf({ output: "line\nline" })).to.equal("line\nline");
+    expect(contentOf({ output: "x", error: "y" })).to.equal('{"output":"x","error":"y"}');
+    expect(contentOf({ output: { a: 1 } })).to.equal('{"output":{"a":1}}');
+    expect(contentOf({ output: "x", ["__proto__"]: 1 })).to.equal('{"output":"x","__proto__":1}');
+    expect(contentOf({})).to.equal("{}");
   });
 
   it("reads modes of tools and forms of answers", () => {
@@ -332,7 +344,7 @@ describe("readGeminiRequest(body, model, stream)", () => {
       { role: "assistant", content: [{ type: "tool_use", id: "call_gateway_0", name: "f", input: { a: 1 } }] },
       {
         role: "user",
-        content: [{ type: "tool_result", tool_use_id: "call_gateway_0", content: '{"output":"1"}' }],
+        content: [{ type: "tool_result", tool_use_id: "call_gateway_0", content: "1" }],
       },
     ]);
   });
