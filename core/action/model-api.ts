@@ -1,8 +1,12 @@
-/** The public API that a model request or its answer is written in: chat completions, or messages. */
-export type ModelApi = "chat" | "messages";
+/** The public API that a model request or its answer is written in. */
+export type ModelApi = "chat" | "messages" | "responses";
 
 /** The `tool` of an action that is a request of that API. */
-export const modelTool: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", messages: "messages" };
+export const modelTool: Readonly<Record<ModelApi, string>> = {
+  chat: "chat.completions",
+  messages: "messages",
+  responses: "responses",
+};
 
 /** The `tool` of an action that has a provider of the messages API count the tokens of a request. */
 export const countTool = "messages.count_tokens";

@@ -148,9 +148,9 @@ export function isReservedHeader(name: string): boolean {
 }
 
 export interface HttpProvider {
-  /** `openai`: the chat completions API; `anthropic`: the messages API. */
-  readonly type: "openai" | "anthropic";
-  /** As the vendor's own clients expect it: with `/v1` for `openai`, without it for `anthropic`. */
+  /** `openai`: the chat completions API; `responses`: the responses API; `anthropic`: the messages API. */
+  readonly type: "openai" | "responses" | "anthropic";
+  /** As the vendor's own clients expect it: with `/v1` for `openai` and `responses`, without it for `anthropic`. */
   readonly baseUrl: string;
   /** Null: none is sent. */
   readonly apiKey: string | null;
@@ -171,7 +171,8 @@ export type HttpProviderConfig = HttpProvider & ProviderSettings;
 
 /** Returns the API of a provider of this type. */
 export function apiOf(type: ProviderConfig["type"]): ModelApi {
-  return type === "anthropic" ? "messages" : "chat";
+  if (type === "anthropic") return "messages";
+  return type === "responses" ? "responses" : "chat";
 }
 
 /** A provider, and its name for the model. */

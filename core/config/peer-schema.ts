@@ -129,23 +129,22 @@ export const upstreamSchema = object("One MCP server.", {
 
 export const providerSchema = object("One model provider.", {
   name: string("Name of the provider; `<name>/<model>` is the `target` that policy sees. Unique.", { format: "name" }),
-  type: enumeration("`openai`: the chat completions API. `anthropic`: the messages API. `mock`: built-in answers.", [
-    "mock",
-    "openai",
-    "anthropic",
-  ]),
+  type: enumeration(
+    "`openai`: the chat completions API. `responses`: the responses API. `anthropic`: the messages API. `mock`: built-in answers.",
+    ["mock", "openai", "responses", "anthropic"],
+  ),
   enabled: flag("False: no route may name it. True has no effect until a route names it.", { default: true }),
   base_url: onlyWhere(
     "type",
-    ["openai", "anthropic"],
+    ["openai", "responses", "anthropic"],
     string(
-      "Base URL as the vendors' clients expect it: `openai` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
+      "Base URL as the vendors' clients expect it: `openai` and `responses` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
       { format: "url" },
     ),
   ),
   api_key_env: onlyWhere(
     "type",
-    ["openai", "anthropic"],
+    ["openai", "responses", "anthropic"],
     optional(
       string("Environment variable that holds the provider's key. Left out: no key is sent.", { format: "variable" }),
     ),

@@ -97,7 +97,7 @@ async function openStream(parts: AttemptParts, { headers }: ResponseHead): Promi
       parts.onStreamFault(error);
     },
   });
-  return { kind: "stream", events, reader: new StreamReader(parts.clientApi) };
+  return { kind: "stream", events, reader: new StreamReader(parts.clientApi, undefined, parts.options.request) };
 }
 
 async function readFailure(parts: AttemptParts, { status, headers }: ResponseHead): Promise<Failure> {

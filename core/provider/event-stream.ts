@@ -1,5 +1,5 @@
 import { GatewayError } from "../action/error.ts";
-import { isGiven } from "../action/json.ts";
+import { isGiven, type Json } from "../action/json.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import type { ProviderExchange } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";
@@ -151,9 +151,17 @@ function endOf(api: ModelApi, event: WireEvent): StreamEnd | undefined {
   if (api === "messages") {
     return event.event === "message_stop" ? "done" : event.event === "error" ? "error" : undefined;
   }
+  if (api === "responses") {
+    return event.keepAlive === true ? undefined : responsesEndOf(event.event ?? eventObject(event).type);
+  }
   if (event.data === doneData) return "done";
   // Inside of a text the name would be escaped: few chunks are parsed for this.
   return event.data.includes('"error"') && isGiven(eventObject(event).error) ? "error" : undefined;
+}
+
+function responsesEndOf(type: Json | undefined): StreamEnd | undefined {
+  if (type === "response.completed" || type === "response.incomplete") return "done";
+  return type === "error" || type === "response.failed" ? "error" : undefined;
 }
 
 /** The provider's fault in an end that raised no error. */

@@ -106,7 +106,7 @@ export type ProviderEventSink = (event: ProviderEvent) => void;
 /** One provider as operators see it. No address, no key. */
 export interface ProviderHealth {
   readonly name: string;
-  readonly type: "mock" | "openai" | "anthropic";
+  readonly type: "mock" | "openai" | "responses" | "anthropic";
   readonly enabled: boolean;
   /** The names that clients use. */
   readonly models: readonly string[];

@@ -6,7 +6,11 @@ import { apiOf, type HttpProviderConfig } from "../config/gateway-config.ts";
 import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "./exchange.ts";
 
 const connectMs = 10_000;
-const paths: Readonly<Record<ModelApi, string>> = { chat: "/chat/completions", messages: "/v1/messages" };
+const paths: Readonly<Record<ModelApi, string>> = {
+  chat: "/chat/completions",
+  messages: "/v1/messages",
+  responses: "/responses",
+};
 const usualVersion = "2023-06-01";
 
 /** The sockets to one provider. Follows no redirect and accepts no encoding. */
@@ -69,7 +73,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
 }
 
 function ownHeaders(api: ModelApi, { apiKey }: HttpProviderConfig): Readonly<Record<string, string>> {
-  if (api === "chat") return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  if (api !== "messages") return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   return { "anthropic-version": usualVersion, ...(apiKey === null ? {} : { "x-api-key": apiKey }) };
 }
 

@@ -6,7 +6,7 @@ import { showProvider } from "./view.ts";
 
 const provider = Type.Object({
   name: anyText,
-  type: enumOf(["mock", "openai", "anthropic"]),
+  type: enumOf(["mock", "openai", "responses", "anthropic"]),
   enabled: Type.Boolean(),
   models: Type.Array(anyText),
   routes: Type.Array(anyText),

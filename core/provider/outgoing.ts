@@ -58,7 +58,7 @@ export function makeRequest(
   return {
     body: JSON.stringify(translateRequest(api, candidate.api, body, dropHints, onDropped)),
     headers: { ...passedHeaders(action, call), ...traceHeader(call) },
-    options: { created, includeUsage: includesUsage(judged) },
+    options: { created, includeUsage: includesUsage(judged), request: judged },
   };
 }
 

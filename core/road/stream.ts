@@ -16,6 +16,8 @@ export interface AnswerReader<Event> {
   body(): JsonObject;
   /** The same event with other texts in the place of its own: one for each of its pieces, in their order. */
   rewrite(event: Event, texts: readonly string[]): Event;
+  /** Returns true for an event that repeats a text which `rewrite` changed in an earlier one: it is rewritten, too. */
+  isStale(event: Event): boolean;
   /** Returns true where a text is of use to the client only once it is whole, as the arguments of a tool call are. */
   isWhole(pointer: string): boolean;
 }
@@ -179,7 +181,8 @@ export class StreamGuard<Event> {
   #render({ event, pieces }: Held<Event>): Event {
     const texts = pieces.map((piece) => piece.channel.render(piece));
     const changed = pieces.some((piece, index) => piece.channel.original(piece) !== texts[index]);
-    return changed ? this.#options.reader.rewrite(event, texts) : event;
+    const { reader } = this.#options;
+    return changed || reader.isStale(event) ? reader.rewrite(event, texts) : event;
   }
 }
 

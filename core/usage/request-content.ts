@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 
-/** The part of a request that a model reads, in either API. */
+/** The part of a request that a model reads, in any API. */
 export interface RequestContent {
   readonly texts: readonly string[];
   /** Tokens of everything but text, at flat rates. */
@@ -18,16 +18,18 @@ const bytesPerToken = 4;
 const imageTypes: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image"]);
 /** Members of messages that describe others and are not read by the model. */
 const metadataNames: ReadonlySet<string> = new Set(
-  "type role id tool_use_id tool_call_id cache_control signature media_type format".split(" "),
+  "type role id call_id status tool_use_id tool_call_id cache_control signature media_type format".split(" "),
 );
 
-/** Collects the texts of `system`, `messages`, `tools` and `functions`; images and documents count at flat rates. */
+/**
+ * Collects the texts of `system` or `instructions`, of `messages` or `input`, of `tools` and `functions`; images and
+ * documents count at flat rates.
+ */
 export function contentOf(body: JsonObject): RequestContent {
   const content = new ContentReader();
-  const messages = Array.isArray(body.messages) ? body.messages.length : 0;
-  content.flatTokens += messages * messageTokens + responseTokens;
-  content.read(body.system ?? []);
-  content.read(body.messages ?? []);
+  const messages = body.messages ?? body.input ?? [];
+  content.flatTokens += (Array.isArray(messages) ? messages.length : 1) * messageTokens + responseTokens;
+  for (const part of [body.system, body.instructions, messages]) content.read(part ?? []);
   for (const list of [body.tools, body.functions]) if (list !== undefined) content.texts.push(JSON.stringify(list));
   return content;
 }

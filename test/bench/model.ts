@@ -1,4 +1,3 @@
-import type { ModelApi } from "../../core/action/model-api.ts";
 import type { RunningGateway } from "../support/gateway.ts";
 import { type Cell, type CellLoad, costCells, costColumns, measureInTurn, warmUp } from "./cell.ts";
 import { Servers } from "./servers.ts";
@@ -21,6 +20,7 @@ const apis = {
   chat: { path: "/v1/chat/completions", model: "chat-model", token: /"content":"\s?token/g },
   messages: { path: "/v1/messages", model: "messages-model", token: /"text":"\s?token/g },
 } as const;
+type BenchApi = keyof typeof apis;
 const pack = `apiVersion: gateway/v1
 kind: PolicyPack
 metadata: { name: bench, version: 1.0.0, title: Bench, description: Reads everything., authors: [bench], license: Apache-2.0 }
@@ -67,7 +67,7 @@ async function printLoads(): Promise<void> {
   await gateway.stop();
 }
 
-function loadOf(api: ModelApi, stream: boolean): Omit<CellLoad, "connections"> {
+function loadOf(api: BenchApi, stream: boolean): Omit<CellLoad, "connections"> {
   const body = (n: number): string => requestBody(api, stream, n);
   return { path: apis[api].path, body, ...(stream ? { firstToken: "token0" } : {}) };
 }
@@ -95,13 +95,13 @@ async function printPaces(): Promise<void> {
   }
 }
 
-function pace(api: ModelApi, origin: string): Promise<Pace> {
+function pace(api: BenchApi, origin: string): Promise<Pace> {
   const { path, token } = apis[api];
   const body = requestBody(api, true, 0);
   return measurePace({ url: origin + path, headers: benchHeaders, body, token, streams: pacedStreams });
 }
 
-function requestBody(api: ModelApi, stream: boolean, n: number): string {
+function requestBody(api: BenchApi, stream: boolean, n: number): string {
   const messages = [{ role: "user", content: `What is there to say about customer ${n}? Answer in fifty words.` }];
   return JSON.stringify({ model: apis[api].model, max_tokens: 300, ...(stream ? { stream } : {}), messages });
 }

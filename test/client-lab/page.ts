@@ -61,7 +61,7 @@ const notes = `## What is not here, and what to know
 
 - **Claude Code** in print mode asks its model before its MCP servers are there; \`MCP_CONNECTION_NONBLOCKING=0\` has it wait.
 - Claude Code and opencode are programs of 381 and 185 MB; \`npm ci\` in this folder brings 1.2 GB in about a minute.
-- **Codex** speaks the responses API only, which the gateway does not serve yet.
+- **Codex** speaks the responses API only, over which no cell is tried yet.
 - **Gemini CLI** speaks \`generateContent\` only, which the gateway does not serve yet: its model requests go around the
   gateway, its tools do not.
 - **LangChain** ends an agent whose tool says \`isError\`, whoever's tool that is, unless a middleware hands the error to the

@@ -28,6 +28,8 @@ const toldIn: Readonly<Record<LabApi, (body: Body) => readonly string[]>> = {
     partsOf(body.messages)
       .flatMap(({ content }) => partsOf(content))
       .flatMap((each) => (each.type === "tool_result" ? [textOf(each.content)] : [])),
+  responses: (body) =>
+    partsOf(body.input).flatMap((each) => (each.type === "function_call_output" ? [textOf(each.output)] : [])),
   generateContent: (body) =>
     partsOf(body.contents)
       .flatMap(({ parts }) => partsOf(parts))

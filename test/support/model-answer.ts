@@ -107,14 +107,69 @@ export function messagesUsage({ usage: { input, output, cached, written } }: Ans
   };
 }
 
+export function responsesAnswer(a: Answer): JsonObject {
+  const content = [
+    ...(a.text === "" ? [] : [{ type: "output_text", text: a.text, annotations: [], logprobs: [] }]),
+    ...(a.refusal === undefined ? [] : [{ type: "refusal", refusal: a.refusal }]),
+  ];
+  const isWhole = a.stop === "end" || a.stop === "tool";
+  const status = isWhole ? "completed" : "incomplete";
+  const thought = { id: "rs_answer-1", type: "reasoning", summary: [] };
+  return {
+    id: "answer-1",
+    object: "response",
+    created_at: 1_700_000_000,
+    status,
+    error: null,
+    incomplete_details: isWhole ? null : { reason: a.stop === "length" ? "max_output_tokens" : "content_filter" },
+    instructions: null,
+    model: "the-model",
+    output: [
+      ...(a.thinking === "" ? [] : [{ ...thought, content: [{ type: "reasoning_text", text: a.thinking }] }]),
+      ...(content.length === 0 ? [] : [{ id: "msg_answer-1", type: "message", role: "assistant", status, content }]),
+      ...a.calls.map(responsesCall),
+    ],
+    max_output_tokens: null,
+    metadata: {},
+    parallel_tool_calls: true,
+    reasoning: null,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    top_p: null,
+    truncation: "disabled",
+    previous_response_id: null,
+    store: false,
+    tools: [],
+    usage: responsesUsage(a),
+  };
+}
+
+export function responsesCall({ id, name, input }: Call): JsonObject {
+  const given = JSON.stringify(input);
+  return { id: `fc_${id}`, type: "function_call", call_id: id, name, arguments: given, status: "completed" };
+}
+
+function responsesUsage({ usage: { input, output, cached, written } }: Answer): JsonObject {
+  const all = input + cached + written;
+  return {
+    input_tokens: all,
+    input_tokens_details: { cached_tokens: cached, cache_write_tokens: written },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: all + output,
+  };
+}
+
 /** What an answer says in whatever API: all that must be equal for every pair of client and provider. */
 export function meaningOf(api: ModelApi, body: JsonObject): JsonObject {
-  const usage = (readUsage(api, body) ?? null) as Json;
+  const { reasoningTokens: _, ...usage } = readUsage(api, body) ?? {};
+  const meanings = { chat: chatMeaning, messages: messagesMeaning, responses: responsesMeaning };
   return {
     id: body.id as Json,
     model: body.model as Json,
-    ...(api === "chat" ? chatMeaning(body) : messagesMeaning(body)),
-    usage,
+    ...meanings[api](body),
+    usage: usage as Json,
   };
 }
 
@@ -135,6 +190,31 @@ function chatMeaning(body: JsonObject): JsonObject {
       input: JSON.parse(input) as Json,
     })),
     stop: choice?.finish_reason as Json,
+  };
+}
+
+function responsesMeaning(body: JsonObject): JsonObject {
+  const items = body.output as readonly JsonObject[];
+  const parts = items.flatMap(({ content }) => (content ?? []) as readonly JsonObject[]);
+  const texts = (type: string, key: string): string =>
+    parts
+      .filter((part) => part.type === type)
+      .map((part) => part[key])
+      .join("");
+  const calls = items.filter(({ type }) => type === "function_call");
+  const reasons: Readonly<Record<string, string>> = { max_output_tokens: "length", content_filter: "content_filter" };
+  const { reason } = (body.incomplete_details ?? {}) as JsonObject;
+  const refusal = texts("refusal", "refusal");
+  return {
+    thinking: texts("reasoning_text", "text"),
+    text: texts("output_text", "text"),
+    refusal: refusal === "" ? null : refusal,
+    calls: calls.map(({ call_id: id, name, arguments: given }) => ({
+      id: id as Json,
+      name: name as Json,
+      input: JSON.parse(given as string) as Json,
+    })),
+    stop: reason === undefined ? (calls.length > 0 ? "tool_calls" : "stop") : (reasons[reason as string] as string),
   };
 }
 

@@ -219,6 +219,64 @@ function messagesTool({ name, description, schema, strict }: Tool): JsonObject {
   return { name, ...about, input_schema: schema, ...(strict === undefined ? {} : { strict }) };
 }
 
+/** What the user says or shows, what the model says and calls, and what became of it, each an item. */
+export function responsesRequest(c: Conversation): JsonObject {
+  const named = { type: "function", name: "pick" };
+  const choices: Readonly<Record<string, Json>> = { auto: "auto", any: "required", none: "none" };
+  return {
+    model: "the-model",
+    input: [
+      ...(c.system.length === 0 ? [] : [{ role: "system", content: inputTexts(c.system) }]),
+      ...c.turns.flatMap(responsesItems),
+    ],
+    max_output_tokens: c.maxTokens,
+    ...(c.tools.length === 0 ? {} : { tools: c.tools.map(responsesTool) }),
+    ...(c.choice === undefined ? {} : { tool_choice: choices[c.choice] ?? named }),
+    ...(isSerial(c) ? { parallel_tool_calls: false } : {}),
+    store: false,
+    ...(c.temperature === undefined ? {} : { temperature: c.temperature }),
+    ...(c.topP === undefined ? {} : { top_p: c.topP }),
+    ...(c.user === undefined ? {} : { user: c.user }),
+    ...(c.stream === undefined ? {} : { stream: c.stream }),
+  };
+}
+
+function inputTexts(texts: readonly string[]): Json {
+  return texts.length === 1 ? (texts[0] as string) : texts.map((text) => ({ type: "input_text", text }));
+}
+
+function responsesItems(turn: Turn): readonly JsonObject[] {
+  if (turn.kind === "user") return [{ role: "user", content: responsesParts(turn.parts) }];
+  if (turn.kind === "results") {
+    return turn.results.map(({ id, text }) => ({ type: "function_call_output", call_id: id, output: text }));
+  }
+  const text = { type: "output_text", text: turn.text ?? "", annotations: [] };
+  return [
+    ...(turn.text === undefined ? [] : [{ type: "message", role: "assistant", content: [text] }]),
+    ...turn.calls.map(({ id, name, input }) => ({
+      type: "function_call",
+      call_id: id,
+      name,
+      arguments: JSON.stringify(input),
+    })),
+  ];
+}
+
+function responsesParts(parts: readonly Part[]): Json {
+  const [first] = parts;
+  if (parts.length === 1 && first?.kind === "text") return first.text;
+  return parts.map((part) => {
+    if (part.kind === "text") return { type: "input_text", text: part.text };
+    const url = part.kind === "address" ? part.url : `data:${part.type};base64,${part.data}`;
+    return { type: "input_image", image_url: url, detail: "auto" };
+  });
+}
+
+function responsesTool({ name, description, schema, strict }: Tool): JsonObject {
+  const about = description === undefined ? {} : { description };
+  return { type: "function", name, ...about, parameters: schema, strict: strict ?? false };
+}
+
 function joined(texts: readonly string[]): Json {
   return texts.length === 1 ? (texts[0] as string) : texts.map((text) => ({ type: "text", text }));
 }

@@ -6,7 +6,7 @@ import type { ResponseOptions } from "../../core/provider/wire/content.ts";
 import { EventReader, type WireEvent } from "../../core/provider/wire/event-reader.ts";
 import { StreamReader } from "../../core/provider/wire/stream-reader.ts";
 import { StreamTranslator } from "../../core/provider/wire/translate.ts";
-import { type Answer, chatUsage, detailsOf, messagesUsage, stopReasonOf } from "./model-answer.ts";
+import { type Answer, chatUsage, detailsOf, messagesUsage, responsesAnswer, stopReasonOf } from "./model-answer.ts";
 
 /** How a provider cuts an answer into events. */
 export interface Manner {
@@ -25,7 +25,8 @@ export const manner: fc.Arbitrary<Manner> = fc.record({
 
 /** An answer as the bytes of a stream, as a provider of that API would send it. */
 export function streamOf(api: ModelApi, answer: Answer, manner: Manner): Uint8Array {
-  const events = api === "chat" ? chatEvents(answer, manner) : messagesEvents(answer, manner);
+  const render = { chat: chatEvents, messages: messagesEvents, responses: responsesEvents };
+  const events = render[api](answer, manner);
   return Buffer.from(events.join("\n\n").concat("\n\n").replaceAll("\n", manner.lineEnd));
 }
 
@@ -109,6 +110,76 @@ function deltaOf({ type }: JsonObject, piece: string): JsonObject {
   if (type === "text") return { type: "text_delta", text: piece };
   if (type === "thinking") return { type: "thinking_delta", thinking: piece };
   return { type: "input_json_delta", partial_json: piece };
+}
+
+function responsesEvents(answer: Answer, { sizes, woven }: Manner): readonly string[] {
+  const response = responsesAnswer(answer);
+  const items = response.output as readonly JsonObject[];
+  const begun = { ...response, status: "in_progress", incomplete_details: null, output: [], usage: null };
+  const calls = items.flatMap((item, index) => (item.type === "function_call" ? [callEvents(item, index, sizes)] : []));
+  const events: readonly JsonObject[] = [
+    { type: "response.created", response: begun },
+    { type: "response.in_progress", response: begun },
+    ...items.flatMap((item, index) => (item.type === "function_call" ? [] : itemEvents(item, index, sizes))),
+    ...(woven ? openAtOnce(calls) : calls.flat()),
+    { type: `response.${String(response.status)}`, response },
+  ];
+  return events.map(({ type, ...data }, number) => {
+    const event = JSON.stringify({ type: type as string, sequence_number: number, ...data });
+    return `event: ${String(type)}\ndata: ${event}`;
+  });
+}
+
+/** All begin, then all go on by turns: the next place is free once an item has begun. */
+function openAtOnce(calls: readonly (readonly JsonObject[])[]): readonly JsonObject[] {
+  const rest = calls.map((events) => events.slice(1));
+  const longest = Math.max(0, ...rest.map(({ length }) => length));
+  const turns = Array.from({ length: longest }, (_, turn) => rest.flatMap((events) => events.slice(turn, turn + 1)));
+  return [...calls.flatMap((events) => events.slice(0, 1)), ...turns.flat()];
+}
+
+function callEvents(item: JsonObject, index: number, sizes: readonly number[]): readonly JsonObject[] {
+  const place = { item_id: item.id as string, output_index: index };
+  const given = item.arguments as string;
+  const name = "response.function_call_arguments";
+  return [
+    {
+      type: "response.output_item.added",
+      output_index: index,
+      item: { ...item, arguments: "", status: "in_progress" },
+    },
+    ...pieces(given, sizes).map((delta) => ({ type: `${name}.delta`, ...place, delta, obfuscation: "xYz0" })),
+    { type: `${name}.done`, ...place, arguments: given },
+    { type: "response.output_item.done", output_index: index, item },
+  ];
+}
+
+function itemEvents(item: JsonObject, index: number, sizes: readonly number[]): readonly JsonObject[] {
+  const parts = item.content as readonly JsonObject[];
+  return [
+    { type: "response.output_item.added", output_index: index, item: { ...item, content: [] } },
+    ...parts.flatMap((part, place) =>
+      partEvents(part, { item_id: item.id as string, output_index: index }, place, sizes),
+    ),
+    { type: "response.output_item.done", output_index: index, item },
+  ];
+}
+
+function partEvents(
+  part: JsonObject,
+  item: JsonObject,
+  index: number,
+  sizes: readonly number[],
+): readonly JsonObject[] {
+  const place = { ...item, content_index: index };
+  const key = part.type === "refusal" ? "refusal" : "text";
+  const name = `response.${String(part.type)}`;
+  return [
+    { type: "response.content_part.added", ...place, part: { ...part, [key]: "" } },
+    ...pieces(part[key] as string, sizes).map((delta) => ({ type: `${name}.delta`, ...place, delta })),
+    { type: `${name}.done`, ...place, [key]: part[key] as string },
+    { type: "response.content_part.done", ...place, part },
+  ];
 }
 
 export function readEvents(chunks: readonly Uint8Array[]): readonly WireEvent[] {

@@ -18,5 +18,5 @@ export function recordedBytes(name: string): Uint8Array {
 
 /** The API that a recorded stream is in. */
 export function recordedApi(name: string): ModelApi {
-  return name.replace("malformed/", "").startsWith("chat-") ? "chat" : "messages";
+  return name.replace("malformed/", "").split("-")[0] as ModelApi;
 }

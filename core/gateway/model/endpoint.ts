@@ -22,7 +22,8 @@ import { modelErrorEvent } from "./error.ts";
 import { geminiModel, inGeminiNames, readGeminiCall, withoutModel } from "./gemini.ts";
 import { GeminiReply } from "./gemini-reply.ts";
 import { EventSink, type WholeReply } from "./reply.ts";
-import { Bill, type BillParts, type ModelRequest, type ModelServiceParts, serveModel } from "./service.ts";
+import { type ModelRequest, readModelRequest } from "./request.ts";
+import { Bill, type BillParts, type ModelServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
 
 interface ModelEndpointParts extends ModelServiceParts, BillParts {
@@ -49,7 +50,7 @@ interface OpenRequest {
 /** Headers of a request that change how a provider treats its body. */
 type Continuation = JsonObject | undefined;
 
-/** The model APIs: chat completions, messages and Gemini, each streamed or whole. */
+/** The model APIs: chat completions, messages, responses and Gemini, each streamed or whole. */
 export class ModelEndpoint {
   readonly #parts: ModelEndpointParts;
   readonly #droppedHints = new Set<string>();
@@ -60,21 +61,17 @@ export class ModelEndpoint {
 
   /** POST `/v1/chat/completions`. */
   chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    return this.#parts.concurrency.run(principal.id, async () => {
-      const request = readModelRequest("chat", await this.#readBody(ctx, principal));
-      refuseTools(this.#parts.toolPassthrough, "chat", request.body);
-      await this.#serve(ctx, principal, request, undefined, requestId);
-    });
+    return this.#receive("chat", ctx, principal, undefined, requestId);
+  }
+
+  /** POST `/v1/responses`. */
+  responses(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#receive("responses", ctx, principal, undefined, requestId);
   }
 
   /** POST `/v1/messages`. */
   messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    return this.#parts.concurrency.run(principal.id, async () => {
-      const continuation = messagesHeaders(ctx);
-      const request = readModelRequest("messages", await this.#readBody(ctx, principal));
-      refuseTools(this.#parts.toolPassthrough, "messages", request.body);
-      await this.#serve(ctx, principal, request, continuation, requestId);
-    });
+    return this.#receive("messages", ctx, principal, messagesHeaders, requestId);
   }
 
   /**
@@ -152,6 +149,21 @@ export class ModelEndpoint {
     else ctx.body = modelList(api, this.#parts.fleet.models);
   }
 
+  #receive(
+    api: ModelApi,
+    ctx: Context,
+    principal: Principal,
+    readHeaders: ((ctx: Context) => JsonObject) | undefined,
+    requestId: string,
+  ): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const continuation = readHeaders?.(ctx);
+      const request = readModelRequest(api, await this.#readBody(ctx, principal));
+      refuseTools(this.#parts.toolPassthrough, api, request.body);
+      await this.#serve(ctx, principal, request, continuation, requestId);
+    });
+  }
+
   #readBody(ctx: Context, principal: Principal): Promise<Json> {
     return readGatewayBody(ctx.req, this.#parts.body, this.#parts.fairShare, principal);
   }
@@ -179,7 +191,7 @@ export class ModelEndpoint {
       const error = GatewayError.from(cause);
       if (!sink.begun) throw error;
       this.#parts.onFault(requestId, error);
-      sink.end(...(form?.errorEnd(error, requestId) ?? [modelErrorEvent(request.api, error, requestId)]));
+      sink.end(...(form?.errorEnd(error, requestId) ?? [modelErrorEvent(request.api, error, requestId, sink)]));
     } finally {
       bill.release();
       inFlight.finish(actor.scope.id, abort);
@@ -284,22 +296,4 @@ function messagesVersion(rawHeaders: readonly string[]): MessagesVersion {
     "VERSION_UNSUPPORTED",
     `expected ${supportedVersions.map((each) => `\`${each}\``).join(" or ")}, got \`${asked.slice(0, 32)}\``,
   );
-}
-
-const maxModel = 256;
-
-/** Reads a request of an API. Throws INVALID_REQUEST. */
-function readModelRequest(api: ModelApi, body: Json): ModelRequest {
-  if (!isJsonObject(body)) throw new GatewayError("INVALID_REQUEST", "expected an object");
-  const { model, messages, stream } = body;
-  if (typeof model !== "string" || model === "" || model.length > maxModel) {
-    throw new GatewayError("INVALID_REQUEST", `expected \`model\` to be a text of 1 to ${maxModel} characters`);
-  }
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw new GatewayError("INVALID_REQUEST", "expected `messages` to be a list that is not empty");
-  }
-  if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
-    throw new GatewayError("INVALID_REQUEST", "expected `stream` to be true or false");
-  }
-  return { api, body, model, stream: stream === true };
 }

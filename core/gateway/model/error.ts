@@ -4,6 +4,8 @@ import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { retryAfter, retryAfterHeader } from "../../http/refusal.ts";
 import { geminiError } from "../../provider/wire/gemini/error.ts";
+import { failureEvent } from "../../provider/wire/responses/failure.ts";
+import type { EventSink } from "./reply.ts";
 
 /** Codes that clients must not retry: each repeat would cause another review, or is refused for lack of budget. */
 const final: ReadonlySet<ErrorCode> = new Set([
@@ -51,6 +53,7 @@ const geminiPath = /^\/(?:v1beta\/|v1\/models\/[^/]*:)/;
 function errorFormOf(path: string): ErrorForm | undefined {
   if (geminiPath.test(path)) return "gemini";
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
+  if (path === "/v1/responses" || path.startsWith("/v1/responses/")) return "responses";
   return path.startsWith("/v1/") ? "chat" : undefined;
 }
 
@@ -65,7 +68,8 @@ export function modelErrorBody(api: ErrorForm, error: GatewayError, requestId: s
     return { type: "error", error: { type, message, code, ...data }, request_id: requestId };
   }
   const type = chatTypes[error.row.status] ?? (error.row.status < 500 ? "invalid_request_error" : "server_error");
-  return { error: { message, type, param: null, code, ...data } };
+  const param = error.row.expose && typeof error.data?.param === "string" ? error.data.param : null;
+  return { error: { message, type, param, code, ...data } };
 }
 
 /** The parts of a Gemini error that its clients read by type: our code and the request id, the data, the pause. */
@@ -84,10 +88,21 @@ function geminiDetails(code: string, data: JsonObject, error: GatewayError, requ
   ];
 }
 
-/** The last event of a stream that ends in an error, in the shape of an API. */
-export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: string): Buffer {
+/** The last event of a stream that ends in an error, in the shape of an API, after what was sent of it. */
+export function modelErrorEvent(
+  api: ModelApi,
+  error: GatewayError,
+  requestId: string,
+  sink: Pick<EventSink, "sent" | "answer">,
+): Buffer {
+  const body = modelErrorBody(api, error, requestId);
+  if (api === "responses") {
+    const { id = `resp_${requestId}`, model = "", created_at: created = 0 } = sink.answer();
+    const failure = { error: body.error as JsonObject, isFinal: isFinal(error), sequence: sink.sent };
+    return Buffer.from(failureEvent({ ...failure, head: { id, model, created_at: created } }).raw);
+  }
   const name = api === "messages" ? "event: error\n" : "";
-  return Buffer.from(`${name}data: ${JSON.stringify(modelErrorBody(api, error, requestId))}\n\n`);
+  return Buffer.from(`${name}data: ${JSON.stringify(body)}\n\n`);
 }
 
 /** Renders an error on a path of a model API, in that API's shape. False: on any other path. */

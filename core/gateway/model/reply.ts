@@ -113,6 +113,8 @@ export class EventSink {
   readonly #ctx: Context;
   readonly #signal: AbortSignal;
   readonly #type: string;
+  #sent = 0;
+  #answer: () => JsonObject = () => ({});
 
   /**
    * `signal` aborts when nothing more may be sent, for example because the client disconnected. `type`: the
@@ -139,6 +141,23 @@ export class EventSink {
       await once(res, "drain", { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
   }
 
+  /** The same for events; `answer` returns the answer that they are of, as far as it came. */
+  writeEvents(events: readonly WireEvent[], answer: () => JsonObject): Promise<void> {
+    this.#sent += events.filter(({ keepAlive }) => keepAlive !== true).length;
+    this.#answer = answer;
+    return this.write(Buffer.concat(events.map(({ raw }) => raw)));
+  }
+
+  /** The events that were written, without those that only keep the connection alive. */
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** The answer that was written last, as far as it came; empty where none was. */
+  answer(): JsonObject {
+    return this.#answer();
+  }
+
   /** Ends the response with these bytes, `last` after a pause. */
   end(...[bytes, last]: StreamTail | []): void {
     const { res } = this.#ctx;
@@ -155,6 +174,13 @@ export class EventSink {
     res.socket?.setNoDelay(true);
   }
 }
+
+/** Events that begin a part of an answer which may be the use of a tool. */
+const beginnings: ReadonlySet<string | undefined> = new Set([
+  "content_block_start",
+  "response.output_item.added",
+  "response.output_item.done",
+]);
 
 /** Reads a streamed response: keeps the provider's token count, and refuses the use of tools that are not passed on. */
 export class CountingReader implements AnswerReader<WireEvent> {
@@ -188,13 +214,11 @@ export class CountingReader implements AnswerReader<WireEvent> {
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;
     if (step.usage !== undefined) this.#onUsage(step.usage);
-    if (event.event === "content_block_start" || step.terminal) this.#refuse(this.body());
+    if (beginnings.has(event.event) || step.terminal) this.#refuse(this.body());
     return step;
   }
 
-  body(): JsonObject {
-    return this.#reader.body();
-  }
+  readonly body = (): JsonObject => this.#reader.body();
 
   sizeOf(event: WireEvent): number {
     return this.#reader.sizeOf(event);
@@ -202,6 +226,10 @@ export class CountingReader implements AnswerReader<WireEvent> {
 
   rewrite(event: WireEvent, texts: readonly string[]): WireEvent {
     return this.#reader.rewrite(event, texts);
+  }
+
+  isStale(event: WireEvent): boolean {
+    return this.#reader.isStale(event);
   }
 
   isWhole(pointer: string): boolean {

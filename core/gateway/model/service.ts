@@ -2,7 +2,7 @@ import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
-import { type ModelApi, modelTool, type TokenUsage } from "../../action/model-api.ts";
+import { modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type Tracer, traceparentOf } from "../../action/trace.ts";
 import type { FairShare } from "../../http/fair-share.ts";
@@ -18,7 +18,8 @@ import { streamAnswer } from "../../road/stream.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
 import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
 import type { Tokenizer } from "../../usage/tokenizer.ts";
-import { CountingReader, type EventSink, failedReply, type ModelReply, type ReplyForm, wholeReply } from "./reply.ts";
+import { CountingReader, type EventSink, failedReply, type ModelReply, wholeReply } from "./reply.ts";
+import type { ModelRequest } from "./request.ts";
 import { refuseToolUse, type ToolPassthrough } from "./tool-passthrough.ts";
 
 export interface ModelServiceParts {
@@ -34,16 +35,6 @@ export interface ModelServiceParts {
   readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
   readonly fairShare: FairShare;
-}
-
-/** A model request with the members that the gateway acts on; the rest passes unchanged. */
-export interface ModelRequest {
-  readonly api: ModelApi;
-  readonly body: JsonObject;
-  readonly model: string;
-  readonly stream: boolean;
-  /** The form of the reply; undefined where it is that of the API. */
-  readonly form?: ReplyForm;
 }
 
 /** A model request while it is served. */
@@ -164,7 +155,7 @@ class ProviderAttempt {
   #streamed({ events, reader }: ModelStream, step: Span): AnswerStream<ModelReply> {
     const { sink, request } = this.#open;
     const { form } = request;
-    this.#stream = new CountingReader(
+    const counting = new CountingReader(
       reader,
       this.#refuseToolUse,
       (usage) => step.setAttributes({ usage }),
@@ -173,13 +164,15 @@ class ProviderAttempt {
         form?.check(event);
       },
     );
+    this.#stream = counting;
     const { road, holdback, maxHeldBytes } = this.#parts;
     return streamAnswer({
-      reader: this.#stream,
+      reader: counting,
       events,
       deliver: async (released) => {
-        const bytes = form?.render(released) ?? Buffer.concat(released.map(({ raw }) => raw));
-        if (bytes.length > 0) await sink.write(bytes);
+        const bytes = form?.render(released);
+        if (bytes === undefined) await sink.writeEvents(released, counting.body);
+        else if (bytes.length > 0) await sink.write(bytes);
       },
       holdback: road.policies.readsOutput("model") ? holdback : 0,
       maxHeldBytes,
@@ -219,7 +212,7 @@ export class Bill {
 
   async #count(answer: JsonObject): Promise<TokenUsage> {
     const tokenizer = await this.#parts.tokenizer();
-    const output = answer.choices ?? answer.content ?? [];
+    const output = answer.choices ?? answer.content ?? answer.output ?? [];
     const { texts } = contentOf({ messages: Array.isArray(output) ? output : [] });
     return { inputTokens: tokenizer.countRequest(this.#content), outputTokens: tokenizer.countText(texts.join("\n")) };
   }

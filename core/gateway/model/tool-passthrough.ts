@@ -14,6 +14,29 @@ export interface ToolPassthrough {
 /** Tools of the messages API that its clients run, though the API defines them. */
 const clientTypes = /^(?:custom|(?:bash|text_editor|computer|memory)_\d{8})$/;
 
+/** Tools of the responses API that its clients run. */
+const responsesTypes: ReadonlySet<string> = new Set([
+  "function",
+  "custom",
+  "local_shell",
+  "apply_patch",
+  "computer",
+  "computer_use_preview",
+]);
+
+/** Items of an answer of the responses API that are no work of a tool, or of one that the client runs. */
+const responsesItems: ReadonlySet<string> = new Set([
+  "message",
+  "reasoning",
+  "compaction",
+  "function_call",
+  "custom_tool_call",
+  "local_shell_call",
+  "shell_call",
+  "apply_patch_call",
+  "computer_call",
+]);
+
 /** Members with which a request has a provider act by itself; the first two are of the messages API. */
 const actingMembers = [
   "mcp_servers",
@@ -63,7 +86,17 @@ function noTools(what: string): GatewayError {
 /** The tools that a request has the provider run, by type or by the member that asks for them. */
 function providerToolsOf(api: ModelApi, body: JsonObject): readonly string[] {
   const members = actingMembers.filter((name) => isGiven(body[name]) && !isContainerId(name, body[name]));
-  return [...members, ...toolsOf(body).flatMap((tool) => providerType(api, tool) ?? [])];
+  const tools = api === "responses" ? [...toolsOf(body), ...toolsOfItems(body)] : toolsOf(body);
+  return [...members, ...tools.flatMap((tool) => providerType(api, tool) ?? [])];
+}
+
+/** The tools that items of a responses request let the provider run: those they add, and those whose calls they approve. */
+function toolsOfItems({ input }: JsonObject): readonly JsonObject[] {
+  const items = Array.isArray(input) ? input.filter(isJsonObject) : [];
+  return items.flatMap((item) => [
+    ...toolsOf(item),
+    ...(item.type === "mcp_approval_response" ? [{ type: "mcp" }] : []),
+  ]);
 }
 
 /** A container by its id is one that an earlier request began; what it may do comes with the tools. */
@@ -80,6 +113,7 @@ function toolsOf({ tools }: JsonObject): readonly JsonObject[] {
 /** The type of a tool that the provider runs; undefined for one that the client runs. */
 function providerType(api: ModelApi, tool: JsonObject): string | undefined {
   const { type } = tool;
+  if (api === "responses") return responsesProviderType(tool);
   if (!isGiven(type)) {
     const isOfClient = api === "messages" || isJsonObject(tool.function);
     return isOfClient ? undefined : (Object.keys(tool)[0] ?? "");
@@ -89,12 +123,33 @@ function providerType(api: ModelApi, tool: JsonObject): string | undefined {
   return isOfClient ? undefined : name;
 }
 
+/** A namespace holds tools of its own; a shell and a search of tools are run by whom they say. */
+function responsesProviderType(tool: JsonObject): string | undefined {
+  const name = typeof tool.type === "string" ? tool.type : (Object.keys(tool)[0] ?? "");
+  if (name === "namespace")
+    return toolsOf(tool)
+      .map(responsesProviderType)
+      .find((type) => type !== undefined);
+  const environment = isJsonObject(tool.environment) ? tool.environment.type : undefined;
+  if (name === "shell" && environment === "local") return undefined;
+  if (name === "tool_search" && tool.execution === "client") return undefined;
+  return responsesTypes.has(name) ? undefined : name;
+}
+
 /** Throws TOOLS_DISABLED for a response of an API, or a part of one, that contains the use of a tool that is not passed on. */
 export function refuseToolUse({ passes }: ToolPassthrough, api: ModelApi, body: JsonObject): void {
   if (api === "chat" || passes === "all") return;
-  if (hasBlock(body, passes === "off" ? isToolBlock : isProviderBlock)) {
+  if (api === "responses" ? hasProviderItem(body) : hasBlock(body, passes === "off" ? isToolBlock : isProviderBlock)) {
     throw new GatewayError("TOOLS_DISABLED", "the model asked for a tool, which is not passed on");
   }
+}
+
+function hasProviderItem({ output }: JsonObject): boolean {
+  return Array.isArray(output) && output.some((item: Json) => isJsonObject(item) && !isClientItem(item));
+}
+
+function isClientItem({ type, execution }: JsonObject): boolean {
+  return responsesItems.has(String(type)) || (type === "tool_search_call" && execution === "client");
 }
 
 function hasBlock({ content }: JsonObject, isOfKind: (type: string) => boolean): boolean {

@@ -34,10 +34,12 @@ export function textPart(text: string): JsonObject {
 
 /** The members of a translated response that the provider's own has no values for. */
 export interface ResponseOptions {
-  /** The time of the response, in seconds since 1970, which the chat API includes. */
+  /** The time of the response, in seconds since 1970, which the chat and the responses API include. */
   readonly created?: number;
   /** True if the client of a chat stream requested `stream_options.include_usage`. */
   readonly includeUsage?: boolean;
+  /** The request as it was judged, in the client's API: responses of the responses API repeat parts of it. */
+  readonly request?: JsonObject;
 }
 
 const toChat: ReadonlyMap<string, string> = new Map([

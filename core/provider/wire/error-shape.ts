@@ -40,7 +40,8 @@ export function translateError(
   requestId: Json = null,
 ): JsonObject {
   const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
-  const others = from === to ? othersOf(error) : {};
+  // The chat and the responses API have one form of errors.
+  const others = (from === "messages") === (to === "messages") ? othersOf(error) : {};
   const message = textOf(error.message) ?? `the provider answered with status ${status}`;
   const isOwn = from === "messages" && to === "messages" && isJsonObject(body);
   const id = idMember((isOwn ? body.request_id : null) ?? requestId);
@@ -48,8 +49,8 @@ export function translateError(
     const type = from === "messages" ? textOf(error.type) : undefined;
     return { type: "error", error: { ...others, ...id, type: type ?? typeOf(status), message }, request_id: null };
   }
-  const chatError = from === "chat" ? error : {};
-  const type = textOf(from === "chat" ? chatError.type : error.type) ?? typeOf(status);
+  const chatError = from === "messages" ? {} : error;
+  const type = textOf(error.type) ?? typeOf(status);
   const [param, code] = [textOf(chatError.param) ?? null, codeOf(chatError.code)];
   return { error: { ...others, ...id, message, type, param, code } };
 }

@@ -140,7 +140,7 @@ export interface WireEvent {
   readonly keepAlive?: true;
 }
 
-/** The data of the chat API's last event; the only event of either API whose data is not JSON. */
+/** The data of the chat API's last event; the only event of any API whose data is not JSON. */
 export const doneData = "[DONE]";
 
 const bounds: JsonBounds = { depth: 64, nodes: 100_000, stringLength: 1024 * 1024, reader: "tolerant" };
@@ -157,9 +157,9 @@ export function eventObject(event: WireEvent): JsonObject {
   return value;
 }
 
-/** Writes an object as an event. The messages API names each event by the `type` of its data; the chat API names none. */
+/** Writes an object as an event, named by the `type` of its data; the chat API names none. */
 export function jsonEvent(api: ModelApi, data: JsonObject): WireEvent {
-  return api === "messages" ? textEvent(JSON.stringify(data), data.type as string) : textEvent(JSON.stringify(data));
+  return api === "chat" ? textEvent(JSON.stringify(data)) : textEvent(JSON.stringify(data), data.type as string);
 }
 
 export function textEvent(data: string, event?: string): WireEvent {

@@ -4,6 +4,7 @@ import type { ModelApi } from "../../action/model-api.ts";
 import { ChatAssembly, chatTextSites, choicesOf } from "./chat-assembly.ts";
 import { doneData, eventObject, textEvent, type WireEvent } from "./event-reader.ts";
 import { MessagesAssembly, messagesTextSites } from "./messages-assembly.ts";
+import { ResponsesAssembly } from "./responses-assembly.ts";
 import { StepDraft, type StreamStep } from "./stream-step.ts";
 
 const defaultMaxText = 8 * 1024 * 1024;
@@ -15,13 +16,19 @@ const defaultMaxText = 8 * 1024 * 1024;
  */
 export class StreamReader {
   readonly #api: ModelApi;
-  readonly #assembly: ChatAssembly | MessagesAssembly;
+  readonly #assembly: ChatAssembly | MessagesAssembly | ResponsesAssembly;
   readonly #draft: StepDraft;
   #end: "whole" | "error" | undefined;
 
-  constructor(api: ModelApi, maxText: number = defaultMaxText) {
+  /** `request`: as it was judged; a stream of the responses API repeats parts of it. */
+  constructor(api: ModelApi, maxText: number = defaultMaxText, request: JsonObject = {}) {
     this.#api = api;
-    this.#assembly = api === "chat" ? new ChatAssembly() : new MessagesAssembly();
+    this.#assembly =
+      api === "responses"
+        ? new ResponsesAssembly(request)
+        : api === "chat"
+          ? new ChatAssembly()
+          : new MessagesAssembly();
     this.#draft = new StepDraft(maxText);
   }
 
@@ -46,6 +53,10 @@ export class StreamReader {
   /** Returns the event with other texts, one for each of its pieces in their order, and without comments. */
   rewrite(event: WireEvent, texts: readonly string[]): WireEvent {
     const data = eventObject(event);
+    if (this.#assembly instanceof ResponsesAssembly) {
+      this.#assembly.rewrite(event, data, texts);
+      return textEvent(JSON.stringify(data), event.event);
+    }
     const sites = this.#api === "chat" ? chatTextSites(choicesOf(data)) : messagesTextSites(data);
     if (sites.length !== texts.length) throw new TypeError(`rewrite: expected ${sites.length} texts`);
     // The object was parsed for this call only; its text members are named above, never by the provider.
@@ -53,6 +64,11 @@ export class StreamReader {
       (holder as Record<string, Json>)[key] = texts[index] as string;
     });
     return textEvent(JSON.stringify(data), event.event);
+  }
+
+  /** True if an event repeats a text that `rewrite` changed before. */
+  isStale(event: WireEvent): boolean {
+    return this.#assembly instanceof ResponsesAssembly && this.#assembly.isStale(event);
   }
 
   /** True if clients can use a text only once it is complete, as with a tool call's arguments. */
@@ -71,6 +87,10 @@ export class StreamReader {
       return;
     }
     const data = eventObject(event);
+    if (this.#assembly instanceof ResponsesAssembly) {
+      this.#assembly.add(event, data, this.#draft);
+      return;
+    }
     if (this.#api === "chat") this.#draft.addUnknown(event.event, "/event");
     else if (event.event !== data.type) {
       throw new GatewayError("PROVIDER_INVALID", "expected an event named by the `type` of its data");

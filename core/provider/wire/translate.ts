@@ -3,6 +3,11 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import type { ResponseOptions } from "./content.ts";
 import type { WireEvent } from "./event-reader.ts";
+import { chatToResponsesAnswer, responsesToChatAnswer } from "./responses/answer.ts";
+import { chatToResponsesRequest } from "./responses/request-from-chat.ts";
+import { responsesToChatRequest } from "./responses/request-to-chat.ts";
+import { ChatToResponsesStream } from "./responses/stream-from-chat.ts";
+import { ResponsesToChatStream } from "./responses/stream-to-chat.ts";
 import { toChatRequest } from "./to-chat/request.ts";
 import { toChatResponse } from "./to-chat/response.ts";
 import { ToChatStream } from "./to-chat/stream.ts";
@@ -23,8 +28,68 @@ export function translateRequest(
   onDropped: HintSink = ignore,
 ): JsonObject {
   if (from === to) return body;
-  const request = dropHints(from, body, hints, onDropped);
-  return to === "messages" ? toMessagesRequest(request) : toChatRequest(request);
+  const chat = from === "chat" ? body : toChat[from](dropHints(from, body, hintsOf(from, hints), onDropped));
+  if (to === "chat") return chat;
+  const left = dropHints("chat", chat, hintsOf(to, hints), onDropped);
+  return from === "chat" ? fromChat[to](left) : inNamesOf(from, () => fromChat[to](left));
+}
+
+/** Hints that the chat and the responses API both have, so that none is dropped between them; to keep an answer is no hint there. */
+const carried: ReadonlySet<string> = new Set([
+  "metadata",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "reasoning_effort",
+  "safety_identifier",
+  "service_tier",
+  "store",
+  "verbosity",
+]);
+
+/** The hints that have no equivalent in an API, seen from the chat API. */
+function hintsOf(api: ModelApi, hints: ReadonlySet<string>): ReadonlySet<string> {
+  return api === "responses" ? new Set([...hints].filter((hint) => !carried.has(hint))) : hints;
+}
+
+const same = (request: JsonObject): JsonObject => request;
+const toChat: Readonly<Record<ModelApi, (request: JsonObject) => JsonObject>> = {
+  chat: same,
+  messages: toChatRequest,
+  responses: responsesToChatRequest,
+};
+const fromChat: Readonly<Record<ModelApi, (request: JsonObject) => JsonObject>> = {
+  chat: same,
+  messages: toMessagesRequest,
+  responses: chatToResponsesRequest,
+};
+
+/** Members that have another name in a chat request than in the client's own, by the client's API. */
+const ownNames: Readonly<Record<ModelApi, Readonly<Record<string, string>>>> = {
+  chat: {},
+  messages: { max_completion_tokens: "max_tokens", stop: "stop_sequences" },
+  responses: {
+    messages: "input",
+    max_completion_tokens: "max_output_tokens",
+    reasoning_effort: "reasoning.effort",
+    response_format: "text.format",
+    verbosity: "text.verbosity",
+  },
+};
+
+/** Runs the second step of a translation; what it refuses is named as the client wrote it. */
+function inNamesOf(from: ModelApi, translate: () => JsonObject): JsonObject {
+  try {
+    return translate();
+  } catch (cause) {
+    const { code, detail, data } = GatewayError.from(cause);
+    const param = typeof data?.param === "string" ? data.param : "";
+    const own = ownNames[from][/^\w*/.exec(param)?.[0] as string];
+    if (own === undefined) throw cause;
+    throw new GatewayError(code, detail?.replace(`\`${param}\``, `\`${own}\``), {
+      data: { ...data, param: own },
+      cause,
+    });
+  }
 }
 
 /** Receives the name of a hint that was dropped. */
@@ -44,7 +109,10 @@ export function translateResponse(
   options: ResponseOptions = {},
 ): JsonObject {
   if (from === to) return body;
-  return to === "messages" ? toMessagesResponse(body) : toChatResponse(body, options);
+  const chat =
+    from === "messages" ? toChatResponse(body, options) : from === "responses" ? responsesToChatAnswer(body) : body;
+  if (to === "chat") return chat;
+  return to === "messages" ? toMessagesResponse(chat) : chatToResponsesAnswer(chat, options);
 }
 
 /** Hints that stand in messages, their blocks, the system prompt and the tools too. A block may have others as its content. */
@@ -69,9 +137,10 @@ export function dropHints(
     inMember(strip(value), "content", (content) => inItems(content, strip));
   const message = (value: JsonObject): JsonObject =>
     inMember(strip(value), "content", (content) => inItems(content, block));
-  return ["system", "tools"].reduce(
-    (left, name) => inMember(left, name, (value) => inItems(value, strip)),
-    inMember(stripTop(from, body, hints, onDropped), "messages", (value) => inItems(value, message)),
+  const top = stripTop(from, body, hints, onDropped);
+  return ["messages", "input"].reduce(
+    (left, name) => inMember(left, name, (value) => inItems(value, message)),
+    ["system", "tools"].reduce((left, name) => inMember(left, name, (value) => inItems(value, strip)), top),
   );
 }
 
@@ -119,17 +188,37 @@ function inMember(value: JsonObject, name: string, change: (member: Json) => Jso
  * API cannot express; it must not be used after that.
  */
 export class StreamTranslator {
-  readonly #stream: ToChatStream | ToMessagesStream | undefined;
+  /** One after the other: what is neither from nor to the chat API is translated by way of it. */
+  readonly #steps: readonly StreamStage[];
 
   constructor(from: ModelApi, to: ModelApi, options: ResponseOptions = {}) {
-    if (from !== to) this.#stream = to === "messages" ? new ToMessagesStream() : new ToChatStream(options);
+    this.#steps = from === to ? [] : [...stagesToChat(from, to, options), ...stagesFromChat(to, options)];
   }
 
   push(event: WireEvent): readonly WireEvent[] {
-    if (this.#stream === undefined) return [event];
-    if (this.#stream.hasEnded && event.keepAlive !== true) {
+    const [first] = this.#steps;
+    if (first?.hasEnded === true && event.keepAlive !== true) {
       throw new GatewayError("PROVIDER_INVALID", "expected nothing after the end of the stream");
     }
-    return this.#stream.hasEnded ? [] : this.#stream.push(event);
+    return this.#steps.reduce<readonly WireEvent[]>(
+      (events, step) => events.flatMap((each) => (step.hasEnded ? [] : step.push(each))),
+      [event],
+    );
   }
+}
+
+interface StreamStage {
+  readonly hasEnded: boolean;
+  push(event: WireEvent): readonly WireEvent[];
+}
+
+function stagesToChat(from: ModelApi, to: ModelApi, options: ResponseOptions): readonly StreamStage[] {
+  const counted = to === "chat" ? options : { ...options, includeUsage: true };
+  if (from === "messages") return [new ToChatStream(counted)];
+  return from === "responses" ? [new ResponsesToChatStream(counted)] : [];
+}
+
+function stagesFromChat(to: ModelApi, options: ResponseOptions): readonly StreamStage[] {
+  if (to === "messages") return [new ToMessagesStream()];
+  return to === "responses" ? [new ChatToResponsesStream(options)] : [];
 }

@@ -8,11 +8,28 @@ import type { ModelApi, TokenUsage } from "../../action/model-api.ts";
 export function readUsage(api: ModelApi, body: JsonObject): TokenUsage | undefined {
   const { usage } = body;
   if (!isJsonObject(usage)) return undefined;
-  const read = api === "chat" ? readChatUsage(usage) : readMessagesUsage(usage);
+  const read = readers[api](usage);
   const counts = Object.values(read).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) return undefined;
   if (read.inputTokens + read.outputTokens === 0) return undefined;
   return (read.cachedInputTokens ?? 0) + (read.cacheWriteTokens ?? 0) > read.inputTokens ? undefined : read;
+}
+
+const readers: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
+  chat: readChatUsage,
+  messages: readMessagesUsage,
+  responses: readResponsesUsage,
+};
+
+function readResponsesUsage(usage: JsonObject): TokenUsage {
+  const input = isJsonObject(usage.input_tokens_details) ? usage.input_tokens_details : {};
+  const output = isJsonObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
+  return readChatUsage({
+    prompt_tokens: usage.input_tokens ?? null,
+    completion_tokens: usage.output_tokens ?? null,
+    prompt_tokens_details: input,
+    completion_tokens_details: output,
+  });
 }
 
 function readChatUsage(usage: JsonObject): TokenUsage {
@@ -44,10 +61,23 @@ function count(value: Json | undefined): number {
   return typeof value === "number" ? value : Number.NaN;
 }
 
-/** Writes token counts for an API; without counts, zeros in the messages API and null in the chat API. */
+/** Writes token counts for an API; without counts, zeros in the messages API and null in the others. */
 export function writeUsage(api: ModelApi, usage: TokenUsage | undefined): Json {
   if (api === "messages") return messagesUsage(usage ?? { inputTokens: 0, outputTokens: 0 });
-  return usage === undefined ? null : chatUsage(usage);
+  if (usage === undefined) return null;
+  return api === "responses" ? responsesUsage(usage) : chatUsage(usage);
+}
+
+function responsesUsage(usage: TokenUsage): JsonObject {
+  const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens, reasoningTokens = 0 } = usage;
+  const written = cacheWriteTokens === undefined ? {} : { cache_write_tokens: cacheWriteTokens };
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { cached_tokens: cachedInputTokens, ...written },
+    output_tokens: outputTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: inputTokens + outputTokens,
+  };
 }
 
 function chatUsage(usage: TokenUsage): JsonObject {

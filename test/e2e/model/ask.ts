@@ -22,7 +22,11 @@ export interface Told {
   json(): Readonly<Record<string, unknown>> & { readonly error?: Readonly<Record<string, unknown>> };
 }
 
-const paths: Readonly<Record<ModelApi, string>> = { chat: "/v1/chat/completions", messages: "/v1/messages" };
+const paths: Readonly<Record<ModelApi, string>> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
 
 /** Sends a model request with the agent's key, without any client's repeats. */
 export async function askModel(world: ModelWorld, asked: Asked = {}): Promise<Told> {
@@ -42,7 +46,7 @@ export function openModel(world: ModelWorld, asked: Asked = {}): Promise<Respons
       model,
       ...(stream ? { stream: true } : {}),
       ...(api === "messages" ? { max_tokens: 100 } : {}),
-      messages: [{ role: "user", content: text }],
+      ...(api === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] }),
       ...asked.body,
     }),
     signal: asked.signal ?? null,

@@ -7,7 +7,10 @@ import { type HeaderList, send, type WireResponse } from "../../support/wire.ts"
 import { errorIn } from "./error-shape.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
-const paths: Readonly<Record<ModelApi, string>> = { chat: "/v1/chat/completions", messages: "/v1/messages" };
+const paths: Readonly<Record<Exclude<ModelApi, "responses">, string>> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+};
 const mebibyte = 1_048_576;
 const json = ["content-type", "application/json"] as const;
 

@@ -11,7 +11,7 @@ const rules = `
     severity: high
     risk: 80
     match: { phase: input, protocol: model }
-    when: args.messages.exists(m, string(m.content).contains("forbidden"))
+    when: leaves(args).exists(leaf, leaf.text.contains("forbidden"))
     message: the word is not said
   - id: open.not-answered
     title: The word is not said by a model
@@ -19,7 +19,7 @@ const rules = `
     severity: high
     risk: 80
     match: { phase: output, protocol: model }
-    when: (has(output.choices) && string(output.choices[0].message.content).contains("forbidden")) || (has(output.content) && output.content.exists(c, has(c.text) && c.text.contains("forbidden")))
+    when: leaves(output).exists(leaf, leaf.text.contains("forbidden"))
     message: the word is not said
   - id: open.ask-first
     title: Somebody is asked first
@@ -27,10 +27,10 @@ const rules = `
     severity: low
     risk: 10
     match: { phase: input, protocol: model }
-    when: args.messages.exists(m, string(m.content).contains("please review"))
+    when: leaves(args).exists(leaf, leaf.text.contains("please review"))
     message: asked for review
 `;
-const models = ["chat-model", "messages-model"] as const;
+const models = ["chat-model", "messages-model", "responses-model"] as const;
 const reply = { text: "It is sunny in Zürich today.", calls: [{ name: "weather", arguments: { city: "Zürich" } }] };
 
 describe("the official model clients [R1.1-8, R1.1-9, R1.1-10, R1.1-11, R1.1-16, R1.2-1, R2.9-1, R2.9-3, R4.1-8, R4.1-9, R4.1-10, R9-2]", () => {
@@ -46,9 +46,9 @@ describe("the official model clients [R1.1-8, R1.1-9, R1.1-10, R1.1-11, R1.1-16,
   });
 
   const each = (title: string, check: (sdk: ModelSdk, model: string) => Promise<void>): void => {
-    for (const index of [0, 1, 2]) {
+    for (const index of [0, 1, 2, 3]) {
       for (const model of models) {
-        it(`${["openai 6.x", "anthropic 0.x", "anthropic 1.x"][index]}, ${model}: ${title}`, () =>
+        it(`${["openai 6.x", "anthropic 0.x", "anthropic 1.x", "openai 6.x responses"][index]}, ${model}: ${title}`, () =>
           check(sdks[index] as ModelSdk, model));
       }
     }

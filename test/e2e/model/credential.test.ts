@@ -32,8 +32,10 @@ const names = [
 const hidden = Object.fromEntries(names.map((name) => [name, canaryOf(name)]));
 
 /** Headers of ours and of HTTP; nothing else reaches a provider. */
+const bearer = ["accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"];
 const sentHeaders: Readonly<Record<ModelApi, readonly string[]>> = {
-  chat: ["accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"],
+  chat: bearer,
+  responses: bearer,
   messages: [
     "accept",
     "accept-encoding",

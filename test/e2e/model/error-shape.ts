@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { Told } from "./ask.ts";
 
-/** What an error says in either API. */
+/** What an error says in any API. */
 export interface ToldError {
   readonly type: string;
   readonly message: string;
@@ -33,15 +33,18 @@ export function errorIn(api: ModelApi, body: Members, requestId: string | null |
     expect(body).to.include({ type: "error", request_id: requestId });
     expect(error).to.include.all.keys("type", "message");
   } else {
-    expect(body).to.have.all.keys("error");
+    if (api === "responses" && body.type === "error") {
+      expect(body).to.have.all.keys("type", "sequence_number", "code", "message", "param", "error");
+    } else expect(body).to.have.all.keys("error");
     expect(error).to.include.all.keys("type", "message", "code", "param");
   }
   return error as unknown as ToldError;
 }
 
 function lastEvent(api: ModelApi, text: string): string {
-  const name = api === "messages" ? "event: error\n" : "";
-  const event = new RegExp(`(?:^|\\n\\n)${name}data: (.*)\\n\\n$`).exec(text);
+  const name = api === "chat" ? "" : "event: error\n";
+  const after = api === "responses" ? "event: response.failed\\ndata: .*\\n\\n" : "";
+  const event = new RegExp(`(?:^|\\n\\n)${name}data: (.*)\\n\\n${after}$`).exec(text);
   if (event?.[1] === undefined) throw new Error(`expected a stream that ends in an error, got \`${text.slice(-300)}\``);
   return event[1];
 }

@@ -278,6 +278,7 @@ describe("the Gemini API", () => {
       expect((body.models as readonly { readonly name: string }[]).map(({ name }) => name)).to.deep.equal([
         "models/chat-model",
         "models/messages-model",
+        "models/responses-model",
         "models/mock",
       ]);
       expect((body.models as readonly unknown[])[0]).to.deep.equal(shown);

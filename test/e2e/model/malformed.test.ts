@@ -120,7 +120,12 @@ describe("a malformed answer of a provider", () => {
         const told = await askModel(world, { api, stream: true });
         expect(told.text).to.not.equal("");
         expect(bytes.toString().startsWith(told.text)).to.equal(true);
-        expect(told.text).to.match(api === "chat" ? /\ndata: \[DONE\]\n\n$/ : /\ndata: {"type": "message_stop"}\n\n$/);
+        const ends = {
+          chat: /\ndata: \[DONE\]\n\n$/,
+          messages: /\ndata: {"type": "message_stop"}\n\n$/,
+          responses: /\ndata: {"type":"response.completed".*}\n\n$/,
+        };
+        expect(told.text).to.match(ends[api]);
       });
     }
   }

@@ -24,6 +24,9 @@ const wholes: Readonly<Record<ModelApi, string>> = {
   messages: `{ "type":"message", "role":"assistant",\t"id":"msg_1","model":"m\\u0031","x_unknown":{"a":[1.0,-0,1e2]},
   "content":[{"type":"text","text":"Gr\\u00fc\\u00dfe \\/ 🦊","citations":null}],"stop_reason":"end_turn","stop_sequence":null,
   "usage":{"input_tokens":1,"output_tokens":2} }\n`,
+  responses: `{ "object":"response",\n  "id":"resp_1","created_at":1.76e9, "model":"m\\u0031","x_unknown":{"a":[1.0,-0,1e2]},"status":"completed",
+  "output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Gr\\u00fc\\u00dfe \\/ 🦊","annotations":[]}]}],
+  "usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3} }\n`,
 };
 
 describe("an answer that policy leaves alone, of a provider that speaks the client's API", () => {
@@ -58,7 +61,7 @@ describe("an answer that policy leaves alone, of a provider that speaks the clie
         }
       }
 
-      for (const api of ["chat", "messages"] as const) {
+      for (const api of ["chat", "messages", "responses"] as const) {
         it(`comes byte for byte: a whole answer of ${api}`, async () => {
           world.provider.next(scripts.says(200, wholes[api]));
           expect((await answerTo(api, false)).toString()).to.equal(wholes[api]);

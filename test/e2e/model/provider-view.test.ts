@@ -21,7 +21,7 @@ describe("GET /admin/v1/providers", () => {
       return { text, items: (JSON.parse(text) as { items: Readonly<Record<string, unknown>>[] }).items };
     };
     const before = await read();
-    expect(before.items).to.have.length(3);
+    expect(before.items).to.have.length(4);
     expect(before.items[0]).to.deep.equal({
       name: "open",
       type: "openai",

@@ -11,7 +11,7 @@ import { errorOf } from "./error-shape.ts";
 import { halvesOf, secret, tenthsOf, thirdsOf, writeMarker } from "./leak.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
-const apis = ["chat", "messages"] as const;
+const apis = ["chat", "messages", "responses"] as const;
 type Parts = readonly string[];
 
 /** Texts of an answer that may hold the secret, each with a text around it that is longer than what is held back. */
@@ -68,8 +68,10 @@ describe("a secret in an answer of a model", () => {
     }
 
     it("is not in a refusal, streamed or whole [S59, S60]", async () => {
-      for (const parts of halvesOf(secret)) {
-        await expectMarked(world, { api: "chat", provider: "chat", parts, make: refusal });
+      for (const api of ["chat", "responses"] as const) {
+        for (const parts of halvesOf(secret)) {
+          await expectMarked(world, { api, provider: api, parts, make: refusal });
+        }
       }
       world.provider.next(scripts.answers(refusal(secret)));
       expect((await askModel(world)).text)
@@ -106,7 +108,7 @@ describe("a secret in an answer of a model", () => {
     severity: high
     risk: 90
     match: { phase: output, protocol: model }
-    when: (has(output.choices) && output.choices.exists(c, has(c.message.content) && c.message.content.contains("${secret}"))) || (has(output.content) && output.content.exists(c, has(c.text) && c.text.contains("${secret}")))
+    when: (has(output.choices) && output.choices.exists(c, has(c.message.content) && c.message.content.contains("${secret}"))) || (has(output.content) && output.content.exists(c, has(c.text) && c.text.contains("${secret}"))) || (has(output.output) && leaves(output.output).exists(l, l.text.contains("${secret}")))
     message: no canary leaves
 `;
     let world: ModelWorld;
@@ -181,6 +183,7 @@ async function expectMarked(world: ModelWorld, { api, provider, parts, make }: W
   const expected = make("[mark]");
   const read = readStream(api, told.text);
   const [call] = expected.calls ?? [];
+  expect(told.text, parts.join("|")).to.not.include(secret);
   expect(read.text, parts.join("|")).to.equal((expected.text ?? "") + (expected.refusal ?? ""));
   expect(read.input === "" ? undefined : JSON.parse(read.input), parts.join("|")).to.deep.equal(call?.arguments);
 }
@@ -194,11 +197,13 @@ interface Delta {
   readonly refusal?: string | null;
   readonly text?: string;
   readonly partial_json?: string;
+  readonly arguments?: string;
   readonly tool_calls?: readonly { readonly function?: { readonly arguments?: string } }[];
 }
 
 /** What a client puts together of a stream. */
 function readStream(api: ModelApi, stream: string): { readonly text: string; readonly input: string } {
+  if (api === "responses") return readResponses(stream);
   const deltas = [...stream.matchAll(/^data: (\{.*)$/gm)].flatMap(([, data = ""]): readonly Delta[] => {
     const event = JSON.parse(data) as { delta?: Delta; choices?: readonly { delta: Delta }[] };
     return api === "messages" ? [event.delta ?? {}] : (event.choices ?? []).map(({ delta }) => delta);
@@ -206,6 +211,34 @@ function readStream(api: ModelApi, stream: string): { readonly text: string; rea
   const input = deltas.map((delta) => delta.partial_json ?? delta.tool_calls?.[0]?.function?.arguments ?? "");
   const text = deltas.map((delta) => (delta.content ?? "") + (delta.refusal ?? "") + (delta.text ?? ""));
   return { text: text.join(""), input: input.join("") };
+}
+
+interface ResponsesEvent {
+  readonly type: string;
+  readonly delta?: string;
+  readonly response?: { readonly output: readonly ResponsesItem[] };
+}
+
+interface ResponsesItem {
+  readonly content?: readonly { readonly text?: string; readonly refusal?: string }[];
+  readonly arguments?: string;
+}
+
+/** What the deltas of a stream add up to. Fails where the last event says otherwise. */
+function readResponses(stream: string): { readonly text: string; readonly input: string } {
+  const events = [...stream.matchAll(/^data: (\{.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as ResponsesEvent);
+  const said = (pattern: RegExp): string =>
+    events
+      .filter(({ type }) => pattern.test(type))
+      .map(({ delta }) => delta)
+      .join("");
+  const read = { text: said(/^response\.(output_text|refusal)\.delta$/), input: said(/arguments\.delta$/) };
+  const last = events.at(-1);
+  if (last?.type !== "response.completed") return read;
+  const output = last.response?.output ?? [];
+  const text = output.flatMap(({ content = [] }) => content.map((part) => part.text ?? part.refusal)).join("");
+  expect({ text, input: output.map((item) => item.arguments ?? "").join("") }).to.deep.equal(read);
+  return read;
 }
 
 function wholeTold(api: ModelApi, reply: ModelReply): Pick<Told, "json"> {
@@ -218,6 +251,11 @@ function meaningOf(api: ModelApi, told: Pick<Told, "json">): readonly unknown[] 
   if (api === "messages") {
     const content = body.content as readonly { readonly text?: string; readonly input?: unknown }[];
     return content.map(({ text, input }) => text ?? input);
+  }
+  if (api === "responses") {
+    return (body.output as readonly ResponsesItem[]).flatMap(({ content = [], arguments: given }) =>
+      given === undefined ? content.map(({ text }) => text) : [JSON.parse(given) as unknown],
+    );
   }
   const [choice] = body.choices as readonly {
     readonly message: { readonly content: string; readonly tool_calls?: Delta["tool_calls"] };

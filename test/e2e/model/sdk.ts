@@ -39,20 +39,59 @@ const weather = { type: "object", properties: { city: { type: "string" } }, requ
 const chatStops: Readonly<Record<string, string>> = { stop: "end", tool_calls: "tool", length: "length" };
 const messagesStops: Readonly<Record<string, string>> = { end_turn: "end", tool_use: "tool", max_tokens: "length" };
 
-/** All official clients: the chat one, and two generations of the messages one. */
+/** All official clients: the chat one, two generations of the messages one, and the responses one. */
 export function modelSdks(
   url: string,
   key: string,
   headers: Readonly<Record<string, string>> = {},
 ): readonly ModelSdk[] {
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, defaultHeaders: headers });
   return [
-    openAi(new OpenAI({ baseURL: `${url}/v1`, apiKey: key, defaultHeaders: headers })),
+    openAi(client),
     anthropic("anthropic 0.x", new Anthropic0({ baseURL: url, apiKey: key, defaultHeaders: headers })),
     anthropic(
       "anthropic 1.x",
       new Anthropic1({ baseURL: url, apiKey: key, defaultHeaders: headers }) as unknown as Anthropic0,
     ),
+    openAiResponses(client),
   ];
+}
+
+function openAiResponses(client: OpenAI): ModelSdk {
+  const body = ({ model, text, tools }: Question): OpenAI.Responses.ResponseCreateParamsNonStreaming => ({
+    model,
+    max_output_tokens: 100,
+    input: [{ role: "user", content: text }],
+    store: false,
+    ...(tools === true
+      ? {
+          tools: [{ type: "function", name: "weather", parameters: { ...weather, required: ["city"] }, strict: false }],
+        }
+      : {}),
+  });
+  const answered = ({ output, output_text: text, status, usage }: OpenAI.Responses.Response): Answered => {
+    const calls = output.flatMap((item) =>
+      item.type === "function_call" ? [{ name: item.name, arguments: JSON.parse(item.arguments) as unknown }] : [],
+    );
+    const whole = calls.length > 0 ? "tool" : "end";
+    return {
+      text,
+      calls,
+      stop: status === "completed" ? whole : String(status),
+      usage: usage === undefined ? undefined : { input: usage.input_tokens, output: usage.output_tokens },
+    };
+  };
+  return {
+    name: "openai 6.x responses",
+    api: "responses",
+    ask: async (question) =>
+      answered(await client.responses.create(body(question), { signal: question.signal ?? null })),
+    stream: async (question) => {
+      const stream = client.responses.stream({ ...body(question), stream: true }, { signal: question.signal ?? null });
+      stream.on("response.output_text.delta", ({ delta }) => question.onText?.(delta));
+      return answered(await stream.finalResponse());
+    },
+  };
 }
 
 function openAi(client: OpenAI): ModelSdk {

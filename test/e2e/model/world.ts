@@ -11,11 +11,11 @@ export type KeyHolder = "agent" | "operator" | "other";
 export interface ModelWorldOptions {
   /** Members of `model_gateway` beside its routes. */
   readonly settings?: string;
-  /** Instead of one route to each provider: `chat-model` to the one, `messages-model` to the other. */
+  /** Instead of one route to each provider: `chat-model`, `messages-model`, `responses-model`. */
   readonly routes?: string;
-  /** Further models of both providers. */
+  /** Further models of all providers. */
   readonly models?: readonly string[];
-  /** Further members of both providers. */
+  /** Further members of all providers. */
   readonly provider?: string;
   /** Further rules of the pack that allows everything. */
   readonly rules?: string;
@@ -31,7 +31,7 @@ export interface ModelWorldOptions {
   readonly folder?: string;
 }
 
-/** A gateway process between clients and two providers that speak an API each, both of them one server with a log. */
+/** A gateway process between clients and providers that speak an API each, all of them one server with a log. */
 export interface ModelWorld {
   readonly gateway: RunningGateway;
   readonly provider: ModelProvider;
@@ -47,6 +47,7 @@ const unlimited = "usage: { requests_per_minute: 1000000, tokens_per_minute: 100
 const usualRoutes = `
     - { model: chat-model, providers: [{ name: open, model: open-1 }] }
     - { model: messages-model, providers: [{ name: claude, model: claude-1 }] }
+    - { model: responses-model, providers: [{ name: resp, model: resp-1 }] }
     - { model: mock, providers: [{ name: mock }] }`;
 
 export async function openModelWorld(options: ModelWorldOptions = {}): Promise<ModelWorld> {
@@ -113,6 +114,12 @@ providers:
     base_url: ${provider.baseUrl("anthropic")}
     api_key_env: PROVIDER_KEY
     models: [${["messages-model", "shared-model", ...models].join(", ")}]
+    ${both}
+  - name: resp
+    type: responses
+    base_url: ${provider.baseUrl("responses")}
+    api_key_env: PROVIDER_KEY
+    models: [${["responses-model", "shared-model", ...models].join(", ")}]
     ${both}
   - { name: mock, type: mock, models: [mock] }
 model_gateway:

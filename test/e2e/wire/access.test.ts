@@ -23,6 +23,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "sse.post": [404, 404, 404, 404, 401, 401],
   "model.chat": everyKey,
   "model.messages": everyKey,
+  "model.responses": everyKey,
   "model.count": everyKey,
   "model.list": everyKey,
   "model.gemini": everyKey,
@@ -267,6 +268,7 @@ const geminiRequest = JSON.stringify({ contents: [{ parts: [{ text: "hello" }] }
 
 function bodyOf({ path }: Route): string {
   if (path.endsWith("/:model")) return geminiRequest;
+  if (path === "/v1/responses" || path === "/v1/embeddings") return JSON.stringify({ model: "mock", input: "hello" });
   if (path.startsWith("/v1/")) return modelRequest;
   if (path.endsWith("/close")) return JSON.stringify({ post_mortem: "what happened, and why it did" });
   return path.includes("/approvals/") ? "{}" : echoCall();

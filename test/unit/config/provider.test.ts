@@ -46,7 +46,7 @@ describe("providers", () => {
     "no provider at all": [[], "1:11: providers: expected a list, got nothing"],
     "an unknown type": [
       ["name: a, type: opnai, models: [m]"],
-      "2:21: providers[0].type: expected `mock`, `openai` or `anthropic`, got `opnai` (did you mean `openai`?)",
+      "2:21: providers[0].type: expected `mock`, `openai`, `responses` or `anthropic`, got `opnai` (did you mean `openai`?)",
     ],
     "no address": [
       ["name: a, type: openai, models: [m]"],
@@ -54,7 +54,7 @@ describe("providers", () => {
     ],
     "an address of a mock": [
       ["name: a, type: mock, models: [m], base_url: 'https://a.example'"],
-      "2:40: providers[0].base_url: expected this key only where `type` is `openai` or `anthropic`, got it with `mock`",
+      "2:40: providers[0].base_url: expected this key only where `type` is `openai`, `responses` or `anthropic`, got it with `mock`",
     ],
     "an address with credentials": [
       ["name: a, type: openai, base_url: 'https://u:p@a.example', models: [m]"],

@@ -31,6 +31,7 @@ function readerOf(whole: readonly string[] = []): AnswerReader<Delta> {
     sizeOf: ({ text }) => Buffer.byteLength(text),
     body: () => ({ ...body }),
     rewrite: (event, [text]) => ({ ...event, text: text as string }),
+    isStale: () => false,
     isWhole: (pointer) => whole.includes(pointer),
   };
 }

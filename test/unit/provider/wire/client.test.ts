@@ -42,7 +42,7 @@ describe("the official clients, reading a stream of either API's provider", () =
   it("put together what the answer means: the messages client", async () => {
     await fc.assert(
       fc.asyncProperty(answer, manner, async (a, how) => {
-        for (const from of ["chat", "messages"] as const) {
+        for (const from of ["chat", "messages", "responses"] as const) {
           const got = await messagesClient(translated(from, "messages", a, how));
           expect(meaning("messages", got), from).to.deep.equal(meaning("chat", chatAnswer(a)));
         }
@@ -55,7 +55,7 @@ describe("the official clients, reading a stream of either API's provider", () =
     const whole = answer.filter(({ stop }) => stop === "end" || stop === "tool"); // it throws at all other ends
     await fc.assert(
       fc.asyncProperty(whole, manner, async (a, how) => {
-        for (const from of ["chat", "messages"] as const) {
+        for (const from of ["chat", "messages", "responses"] as const) {
           const { thinking: _, ...got } = meaning("chat", await chatClient(translated(from, "chat", a, how)));
           const { thinking, ...expected } = meaning("chat", chatAnswer(a));
           expect(got, `${from}, having thought ${String(thinking)}`).to.deep.equal(expected);
@@ -70,7 +70,10 @@ describe("the official clients, reading a stream of either API's provider", () =
     const a: Answer = { ...whole, usage: { input: 1, output: 1, cached: 0, written: 0 } };
     const cut = (api: ModelApi): Uint8Array => {
       const events = readEvents([streamOf(api, a, { sizes: [2], woven: false, lineEnd: "\n" })]).slice(0, 3);
-      const end = modelErrorEvent(api, new GatewayError("POLICY_BLOCKED", "a rule"), "request-1");
+      const end = modelErrorEvent(api, new GatewayError("POLICY_BLOCKED", "a rule"), "request-1", {
+        sent: 3,
+        answer: () => ({}),
+      });
       return Buffer.concat([...events.map(({ raw }) => raw), end]);
     };
     const chat = await chatClient(cut("chat")).catch((error: unknown) => error);

@@ -4,7 +4,7 @@ import { GatewayError } from "../../../../core/action/error.ts";
 import type { JsonObject } from "../../../../core/action/json.ts";
 import type { ModelApi } from "../../../../core/action/model-api.ts";
 import { translateResponse } from "../../../../core/provider/wire/translate.ts";
-import { answer, chatAnswer, meaningOf, messagesAnswer } from "../../../support/model-answer.ts";
+import { answer, chatAnswer, meaningOf, messagesAnswer, responsesAnswer } from "../../../support/model-answer.ts";
 
 const created = { created: 1_700_000_000 };
 const message: JsonObject = { role: "assistant", content: "hello" };
@@ -47,14 +47,21 @@ describe("translateResponse(from, to, body)", () => {
     );
   });
 
-  it("gives one meaning for all four pairs of client and provider", () => {
+  it("writes any answer of the chat API in the responses API", () => {
     fc.assert(
       fc.property(answer, (a) => {
-        const bodies = { chat: chatAnswer(a), messages: messagesAnswer(a) };
-        const meanings = (["chat", "messages"] as const).flatMap((from) =>
-          (["chat", "messages"] as const).map((to) =>
-            meaningOf(to, translateResponse(from, to, bodies[from], created)),
-          ),
+        expect(translateResponse("chat", "responses", chatAnswer(a), created)).to.deep.equal(responsesAnswer(a));
+      }),
+    );
+  });
+
+  it("gives one meaning for all nine pairs of client and provider", () => {
+    const apis = ["chat", "messages", "responses"] as const;
+    fc.assert(
+      fc.property(answer, (a) => {
+        const bodies = { chat: chatAnswer(a), messages: messagesAnswer(a), responses: responsesAnswer(a) };
+        const meanings = apis.flatMap((from) =>
+          apis.map((to) => meaningOf(to, translateResponse(from, to, bodies[from], created))),
         );
         for (const meaning of meanings) expect(meaning).to.deep.equal(meanings[0]);
       }),

@@ -13,7 +13,7 @@ import { type Answer, answer, chatAnswer, meaningOf } from "../../../support/mod
 import { bodyOf, type Manner, manner, readEvents, streamOf } from "../../../support/model-stream.ts";
 import { recordedApi, recordedBytes, recordedNames } from "../../../support/recorded-stream.ts";
 
-const apis = ["chat", "messages"] as const;
+const apis = ["chat", "messages", "responses"] as const;
 const canary = "CANARY in the mine";
 
 function eventsOf(api: ModelApi, a: Answer, how: Manner): readonly WireEvent[] {
@@ -75,6 +75,7 @@ describe("StreamReader", () => {
             outputTokens: output,
             cachedInputTokens: cached,
             cacheWriteTokens: written,
+            ...(api === "responses" ? { reasoningTokens: 0 } : {}),
           });
           expect(steps.findIndex(({ terminal }) => terminal)).to.equal(steps.length - 1);
         }
@@ -108,7 +109,7 @@ describe("StreamReader", () => {
           const reader = new StreamReader(api);
           const masked = eventsOf(api, a, how).map((event) => {
             const { pieces } = reader.read(event);
-            return pieces.length === 0
+            return pieces.length === 0 && !reader.isStale(event)
               ? event
               : reader.rewrite(
                   event,
@@ -311,6 +312,14 @@ describe("StreamReader", () => {
       expect(last).to.deep.include({ terminal: true });
       expect(last?.error).to.include({ type });
     }
+    for (const [name, code] of [
+      ["responses-error", "ERR_SOMETHING"],
+      ["responses-failed", "server_error"],
+    ] as const) {
+      const last = readAll("responses", fixture(name)).at(-1);
+      expect(last).to.deep.include({ terminal: true });
+      expect(last?.error).to.include({ code });
+    }
   });
 
   it("takes the mark of the end after an error of the chat API, once, and nothing else", () => {
@@ -325,10 +334,75 @@ describe("StreamReader", () => {
 
   it("holds a tool's arguments for of use only once they are whole", () => {
     const reader = new StreamReader("chat");
-    const whole = ["/choices/0/message/tool_calls/1/function/arguments", "/content/1/input"];
-    expect(whole.map((pointer) => reader.isWhole(pointer))).to.deep.equal([true, true]);
+    const whole = ["/choices/0/message/tool_calls/1/function/arguments", "/content/1/input", "/output/1/arguments"];
+    expect(whole.map((pointer) => reader.isWhole(pointer))).to.deep.equal([true, true, true]);
     const parts = ["/choices/0/message/content", "/content/0/text", "/content/0/thinking"];
     expect(parts.map((pointer) => reader.isWhole(pointer))).to.deep.equal([false, false, false]);
+  });
+
+  describe("of the responses API, which repeats each text", () => {
+    it("replaces a text wherever it is repeated, whatever the parts it came in", () => {
+      fc.assert(
+        fc.property(answer, manner, (a, how) => {
+          const reader = new StreamReader("responses");
+          const events = eventsOf("responses", { ...a, text: `${a.text}SECRET`, calls: [] }, how);
+          const written = events.map((event) => {
+            const texts = reader.read(event).pieces.map(({ text }) => text.replaceAll(/[SECRT]/g, "*"));
+            return texts.length > 0 || reader.isStale(event) ? reader.rewrite(event, texts) : event;
+          });
+          const told = Buffer.concat(written.map(({ raw }) => raw)).toString();
+          expect(told).to.not.contain("SECRET");
+          expect(meaningOf("responses", bodyOf("responses", written)).text).to.equal(
+            `${a.text.replaceAll(/[SECRT]/g, "*")}******`,
+          );
+          const last = JSON.parse(written.at(-1)?.data ?? "") as { readonly response: JsonObject };
+          expect(last.response.output).to.deep.equal(bodyOf("responses", written).output);
+        }),
+      );
+    });
+
+    it("sends no tokens of what it replaces", () => {
+      const reader = new StreamReader("responses");
+      const [created, ...rest] = fixture("responses-text");
+      reader.read(created as WireEvent);
+      for (const event of rest) {
+        const data = JSON.parse(event.data) as JsonObject;
+        const logprobs = [{ token: "Grüße", bytes: [71, 114], logprob: -0.1, top_logprobs: [] }];
+        const told = jsonEvent("responses", data.type === "response.output_text.delta" ? { ...data, logprobs } : data);
+        const { pieces, terminal } = reader.read(told);
+        const written =
+          pieces.length === 0
+            ? told
+            : reader.rewrite(
+                told,
+                pieces.map(() => "[mark]"),
+              );
+        expect(written.data).to.not.contain('token"');
+        if (terminal) return;
+      }
+    });
+
+    it("knows what a response repeats of its request, and reports anything else in its place", () => {
+      const tools = [
+        { type: "function", name: "look", description: "Looks at a thing.", parameters: { type: "object" } },
+      ];
+      const request = { input: "x", instructions: "Be very brief.", tools };
+      const read = (echo: JsonObject): string => {
+        const reader = new StreamReader("responses", undefined, request);
+        const response = { id: "r", object: "response", model: "m", output: [], ...echo };
+        const step = reader.read(jsonEvent("responses", { type: "response.created", sequence_number: 0, response }));
+        return step.unknown.map(({ text }) => text).join("");
+      };
+      const [tool] = tools as readonly JsonObject[];
+      expect(read({ instructions: "Be very brief.", tools: [{ ...tool, strict: true }] })).to.equal("");
+      expect(read({ instructions: "Be very brief. Or not." })).to.contain("Or not.");
+      expect(read({ tools: [{ ...tool, description: "Looks at another thing." }] })).to.contain("another thing");
+    });
+
+    it("reads events that have no name but the type of their data", () => {
+      const events = fixture("responses-text").map(({ data }) => textEvent(data));
+      expect(bodyOf("responses", events)).to.deep.equal(bodyOf("responses", fixture("responses-text")));
+    });
   });
 
   describe("when the stream is malformed", () => {
@@ -340,7 +414,7 @@ describe("StreamReader", () => {
     }
 
     it("says of no stream that was cut that it ended", () => {
-      for (const name of ["malformed/chat-cut", "malformed/messages-cut"]) {
+      for (const name of ["malformed/chat-cut", "malformed/messages-cut", "malformed/responses-cut"]) {
         const steps = readAll(recordedApi(name), fixture(name));
         expect(steps.some(({ terminal }) => terminal)).to.equal(false);
       }
@@ -409,6 +483,15 @@ function mask(text: string): string {
 
 /** The texts of an answer whose tools' arguments are no JSON any more. */
 function meaningWithoutInput(api: ModelApi, body: JsonObject): JsonObject {
+  if (api === "responses") {
+    const items = body.output as readonly JsonObject[];
+    const calls = items.filter(({ type }) => type === "function_call").length;
+    const { text, thinking } = meaningOf(api, {
+      ...body,
+      output: items.filter(({ type }) => type !== "function_call"),
+    });
+    return { calls, text: text as Json, thinking: thinking as Json };
+  }
   const calls = api === "chat" ? (valueAt(body, "/choices/0/message/tool_calls") ?? []) : blocksOf(body, "tool_use");
   const text = api === "chat" ? valueAt(body, "/choices/0/message/content") : textOf(body, "text");
   const thinking = api === "chat" ? valueAt(body, "/choices/0/message/reasoning_content") : textOf(body, "thinking");
@@ -430,6 +513,8 @@ const names = [
   ...["id", "type", "role", "name", "index", "model", "message", "choices", "delta", "usage", "error", "content_block"],
   ...["text", "thinking", "signature", "partial_json", "input", "content", "citation", "stop_sequence", "stop_details"],
   ...["reasoning_content", "refusal", "tool_calls", "function_call", "function", "arguments", "logprobs", "aside"],
+  ...["output", "item", "part", "response", "summary", "code", "instructions", "tools", "item_id", "output_index"],
+  ...["annotations", "annotation", "metadata", "status", "output_text", "encrypted_content", "obfuscation", "call_id"],
 ];
 
 /** The same event with the canary in each of its objects, under every name and as one, and in place of each leaf. */
