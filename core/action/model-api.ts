@@ -11,6 +11,9 @@ export const modelTool: Readonly<Record<ModelApi, string>> = {
 /** The `tool` of an action that has a provider of the messages API count the tokens of a request. */
 export const countTool = "messages.count_tokens";
 
+/** The `tool` of an action that has texts embedded: the one request of the chat API's providers that generates none. */
+export const embeddingsTool = "embeddings";
+
 /** Tokens of one request, as counted by the provider. */
 export interface TokenUsage {
   /** All input tokens, including those read from or written to a cache. */

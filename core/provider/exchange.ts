@@ -13,6 +13,8 @@ export interface ProviderRequest {
   /** True for a request of the messages API whose tokens are counted. */
   readonly counts: boolean;
   readonly stream: boolean;
+  /** True for texts to embed, which have a path of their own. */
+  readonly embeds: boolean;
   /** Further headers, as name and value. */
   readonly headers: Readonly<Record<string, string>>;
 }

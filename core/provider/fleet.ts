@@ -36,6 +36,8 @@ interface CandidateRequest {
   readonly api: ModelApi;
   readonly model: string;
   readonly body: JsonObject;
+  /** True for texts to embed. */
+  readonly embeds?: boolean;
 }
 
 /** All model providers that are enabled, and the routes to them. Owns every socket it opened. */
@@ -100,7 +102,7 @@ export class ProviderFleet {
    */
   async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
-    const { candidate, api, counts = false, stream, signal } = call;
+    const { candidate, api, counts = false, embeds = false, stream, signal } = call;
     const dropped = new Set<string>();
     const request = makeRequest(action, call, {
       created: Math.floor(this.#clock() / 1000),
@@ -112,6 +114,7 @@ export class ProviderFleet {
       ...request,
       counts,
       stream,
+      embeds,
       clientApi: api,
       isApproved: permission.approvalId !== undefined,
       signal,
@@ -173,12 +176,13 @@ function providersOf({ steps, canary }: ModelRoute): readonly string[] {
 
 function translatable(
   candidates: readonly Candidate[],
-  { api, body }: CandidateRequest,
+  { api, body, embeds }: CandidateRequest,
   dropHints: ReadonlySet<string>,
 ): readonly Candidate[] {
   const faults: unknown[] = [];
   const able = candidates.filter((candidate) => {
     try {
+      if (embeds === true) checkEmbeds(candidate);
       translateRequest(api, candidate.api, body, dropHints);
       return true;
     } catch (cause) {
@@ -188,6 +192,16 @@ function translatable(
   });
   if (able.length === 0) throw faults[0];
   return able;
+}
+
+/** Throws MODEL_UNTRANSLATABLE for a provider whose API has no embeddings. */
+function checkEmbeds({ api, provider }: Candidate): void {
+  if (api === "chat") return;
+  throw new GatewayError(
+    "MODEL_UNTRANSLATABLE",
+    `\`${provider}\` has no embeddings: ask for a model that a provider of type \`openai\` serves`,
+    { data: { param: "model" } },
+  );
 }
 
 /** The providers of each model. A provider that no route names is never called. */

@@ -18,6 +18,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi;
   readonly #pool: Pool;
   readonly #path: string;
+  readonly #embeddingsPath: string;
   readonly #countPath: string;
   readonly #headers: Readonly<Record<string, string>>;
   /** Counts abandoned requests too: they stay in the pool's queue until a connection opens or fails. */
@@ -28,8 +29,10 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     this.api = apiOf(config.type);
     const url = new URL(config.baseUrl);
     this.#maxQueued = config.maxConnections * 2;
-    const path = url.pathname.replace(/\/$/, "") + paths[this.api];
+    const base = url.pathname.replace(/\/$/, "");
+    const path = base + paths[this.api];
     this.#path = path + url.search;
+    this.#embeddingsPath = `${base}/embeddings${url.search}`;
     this.#countPath = `${path}/count_tokens${url.search}`;
     this.#headers = {
       "content-type": "application/json",
@@ -44,7 +47,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     });
   }
 
-  send({ body, counts, stream, headers }: ProviderRequest): ProviderExchange {
+  send({ body, counts, embeds, stream, headers }: ProviderRequest): ProviderExchange {
     const exchange = new HttpExchange(() => {
       this.#queued--;
     });
@@ -53,11 +56,12 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
       return exchange;
     }
     this.#queued++;
+    const path = embeds ? this.#embeddingsPath : this.#path;
     const accept = stream ? "text/event-stream" : "application/json";
     // The exchange receives every fault, including that of a closed pool.
     this.#pool.dispatch(
       {
-        path: counts ? this.#countPath : this.#path,
+        path: counts ? this.#countPath : path,
         method: "POST",
         headers: { ...this.#headers, accept, ...headers },
         body,

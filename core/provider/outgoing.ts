@@ -1,7 +1,7 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import { countTool, type ModelApi, modelTool } from "../action/model-api.ts";
+import { countTool, embeddingsTool, type ModelApi, modelTool } from "../action/model-api.ts";
 import type { ResponseOptions } from "./wire/content.ts";
 import { type HintSink, translateRequest } from "./wire/translate.ts";
 
@@ -23,6 +23,8 @@ export interface ModelCall {
   /** True for a request whose tokens are counted, and nothing else. */
   readonly counts?: boolean;
   readonly stream: boolean;
+  /** True for texts to embed. */
+  readonly embeds?: boolean;
   /** Aborted when the client disconnects: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
   /** The header of that name; undefined where the request is not traced. */
@@ -64,9 +66,10 @@ export function makeRequest(
 
 function judgedBody(
   { protocol, tool, target, arguments: body }: ActionEnvelope,
-  { candidate, api, counts = false, stream }: ModelCall,
+  { candidate, api, counts = false, embeds = false, stream }: ModelCall,
 ): JsonObject {
-  const called = counts ? countTool : modelTool[api];
+  const own = embeds ? embeddingsTool : modelTool[api];
+  const called = counts ? countTool : own;
   if (protocol !== "model" || tool !== called || target !== candidate.target) {
     throw new TypeError(`call: judged for ${protocol} ${tool} \`${target}\`, got ${called} \`${candidate.target}\``);
   }

@@ -24,6 +24,7 @@ interface ProviderCall {
   readonly body: string;
   readonly counts: boolean;
   readonly stream: boolean;
+  readonly embeds: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly clientApi: ModelApi;
   readonly options: ResponseOptions;

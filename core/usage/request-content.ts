@@ -28,10 +28,18 @@ const metadataNames: ReadonlySet<string> = new Set(
 export function contentOf(body: JsonObject): RequestContent {
   const content = new ContentReader();
   const messages = body.messages ?? body.input ?? [];
-  content.flatTokens += (Array.isArray(messages) ? messages.length : 1) * messageTokens + responseTokens;
+  content.flatTokens +=
+    (Array.isArray(messages) ? messages.filter(isJsonObject).length : 1) * messageTokens + responseTokens;
   for (const part of [body.system, body.instructions, messages]) content.read(part ?? []);
+  content.flatTokens += tokensIn(body.input);
   for (const list of [body.tools, body.functions]) if (list !== undefined) content.texts.push(JSON.stringify(list));
   return content;
+}
+
+/** Texts to embed may come as the numbers of their tokens. */
+function tokensIn(input: Json | undefined): number {
+  const lists = Array.isArray(input) ? [input, ...input.filter(Array.isArray)] : [];
+  return lists.reduce((sum, list) => sum + list.filter((token) => typeof token === "number").length, 0);
 }
 
 /** Estimates one token for four bytes of text: cheap enough for every request. */

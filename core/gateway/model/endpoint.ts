@@ -18,11 +18,11 @@ import type { InFlight } from "../../road/in-flight.ts";
 import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { contentOf } from "../../usage/request-content.ts";
 import { countByProvider } from "./count.ts";
-import { modelErrorEvent } from "./error.ts";
+import { listedForm, modelErrorEvent } from "./error.ts";
 import { geminiModel, inGeminiNames, readGeminiCall, withoutModel } from "./gemini.ts";
 import { GeminiReply } from "./gemini-reply.ts";
 import { EventSink, type WholeReply } from "./reply.ts";
-import { type ModelRequest, readModelRequest } from "./request.ts";
+import { type ModelRequest, readEmbeddingsRequest, readModelRequest } from "./request.ts";
 import { Bill, type BillParts, type ModelServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
 
@@ -50,7 +50,7 @@ interface OpenRequest {
 /** Headers of a request that change how a provider treats its body. */
 type Continuation = JsonObject | undefined;
 
-/** The model APIs: chat completions, messages, responses and Gemini, each streamed or whole. */
+/** The model APIs: chat completions, messages, responses and Gemini, each streamed or whole; embeddings. */
 export class ModelEndpoint {
   readonly #parts: ModelEndpointParts;
   readonly #droppedHints = new Set<string>();
@@ -141,12 +141,27 @@ export class ModelEndpoint {
     ctx.body = geminiModel(model);
   }
 
+  /** POST `/v1/embeddings`. */
+  embeddings(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const request = readEmbeddingsRequest(await this.#readBody(ctx, principal));
+      await this.#serve(ctx, principal, request, undefined, requestId);
+    });
+  }
+
   /** GET `/v1/models`: in the shape of the API whose header is sent. */
   models(ctx: Context): void {
-    const { headers } = ctx.req;
-    const api: ModelApi = headers["anthropic-version"] === undefined ? "chat" : "messages";
-    if (headers["x-goog-api-key"] !== undefined) this.geminiModels(ctx);
+    const api = listedForm(ctx);
+    if (api === "gemini") this.geminiModels(ctx);
     else ctx.body = modelList(api, this.#parts.fleet.models);
+  }
+
+  /** GET `/v1/models/{id}`: one of them, in the same shape. Throws MODEL_UNKNOWN. */
+  model(ctx: Context): void {
+    const { model = "" } = ctx.params as { readonly model?: string };
+    const api = listedForm(ctx);
+    this.#parts.fleet.checkModel(model);
+    ctx.body = api === "gemini" ? geminiModel(model) : modelEntry(api, model);
   }
 
   #receive(
@@ -262,13 +277,17 @@ function messagesHeaders(ctx: Context): JsonObject {
 
 const owner = "agent-governance-gateway";
 
+function modelEntry(api: ModelApi, id: string): JsonObject {
+  if (api === "chat") return { id, object: "model", created: 0, owned_by: owner };
+  return { type: "model", id, display_name: id, created_at: "1970-01-01T00:00:00Z" };
+}
+
 /** The models that clients may ask for, as the API lists them: all on one page. When they were made is not known. */
 function modelList(api: ModelApi, models: readonly string[]): JsonObject {
-  if (api === "chat") {
-    return { object: "list", data: models.map((id) => ({ id, object: "model", created: 0, owned_by: owner })) };
-  }
+  const data = models.map((id) => modelEntry(api, id));
+  if (api === "chat") return { object: "list", data };
   return {
-    data: models.map((id) => ({ type: "model", id, display_name: id, created_at: "1970-01-01T00:00:00Z" })),
+    data,
     has_more: false,
     first_id: models[0] ?? null,
     last_id: models.at(-1) ?? null,

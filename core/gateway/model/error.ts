@@ -49,8 +49,17 @@ type ErrorForm = ModelApi | "gemini";
 /** Paths of the Gemini API: all below its version, and those of the other APIs' version that name a method. */
 const geminiPath = /^\/(?:v1beta\/|v1\/models\/[^/]*:)/;
 
+/** The API in whose shape a request lists models: the one whose own header it has, else the chat API. */
+export function listedForm({ req: { headers } }: Context): "chat" | "messages" | "gemini" {
+  if (headers["x-goog-api-key"] !== undefined) return "gemini";
+  return headers["anthropic-version"] === undefined ? "chat" : "messages";
+}
+
 /** The API whose error shape the clients of a path read, served or not; undefined for a path of none. */
-function errorFormOf(path: string): ErrorForm | undefined {
+function errorFormOf(ctx: Context): ErrorForm | undefined {
+  const { path } = ctx;
+  const isOfModels = path === "/v1/models" || path.startsWith("/v1/models/");
+  if (isOfModels && (ctx.method === "GET" || ctx.method === "HEAD")) return listedForm(ctx);
   if (geminiPath.test(path)) return "gemini";
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
   if (path === "/v1/responses" || path.startsWith("/v1/responses/")) return "responses";
@@ -107,7 +116,7 @@ export function modelErrorEvent(
 
 /** Renders an error on a path of a model API, in that API's shape. False: on any other path. */
 export function renderModelError(ctx: Context, error: GatewayError, requestId: string): boolean {
-  const api = errorFormOf(ctx.path);
+  const api = errorFormOf(ctx);
   if (api === undefined) return false;
   ctx.status = error.row.status;
   ctx.set({ "request-id": requestId, ...retryAfterHeader(error) });

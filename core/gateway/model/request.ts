@@ -11,25 +11,58 @@ export interface ModelRequest {
   readonly stream: boolean;
   /** The form of the reply; undefined where it is that of the API. */
   readonly form?: ReplyForm;
+  /** True for texts to embed, which the providers of the chat API take beside conversations. */
+  readonly embeds?: boolean;
 }
 
 const maxModel = 256;
 
 /** Reads a request of an API. Throws INVALID_REQUEST. */
 export function readModelRequest(api: ModelApi, body: Json): ModelRequest {
-  if (!isJsonObject(body)) throw new GatewayError("INVALID_REQUEST", "expected an object");
-  const { model, stream } = body;
-  if (typeof model !== "string" || model === "" || model.length > maxModel) {
-    throw new GatewayError("INVALID_REQUEST", `expected \`model\` to be a text of 1 to ${maxModel} characters`);
-  }
-  if (api === "responses") checkResponses(body);
-  else if (!isFilledList(body.messages)) {
+  const { object, model } = readModel(body);
+  const { stream } = object;
+  if (api === "responses") checkResponses(object);
+  else if (!isFilledList(object.messages)) {
     throw new GatewayError("INVALID_REQUEST", "expected `messages` to be a list that is not empty");
   }
   if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
     throw new GatewayError("INVALID_REQUEST", "expected `stream` to be true or false");
   }
-  return { api, body, model, stream: stream === true };
+  return { api, body: object, model, stream: stream === true };
+}
+
+/** Reads a request for embeddings: of a text, of some texts, or of texts as the numbers of their tokens. Throws INVALID_REQUEST. */
+export function readEmbeddingsRequest(body: Json): ModelRequest {
+  const { object, model } = readModel(body);
+  const { input, stream } = object;
+  if (isGiven(stream) && stream !== false)
+    throw new GatewayError("INVALID_REQUEST", "expected no `stream`: embeddings come whole");
+  if (!isText(input) && !isTokens(input) && !isListOf(input, isText) && !isListOf(input, isTokens)) {
+    throw new GatewayError(
+      "INVALID_REQUEST",
+      "expected `input` to be a text, a list of texts, a list of tokens or a list of those, none of them empty",
+    );
+  }
+  return { api: "chat", body: object, model, stream: false, embeds: true };
+}
+
+function readModel(body: Json): { readonly object: JsonObject; readonly model: string } {
+  if (!isJsonObject(body)) throw new GatewayError("INVALID_REQUEST", "expected an object");
+  const { model } = body;
+  if (typeof model === "string" && model !== "" && model.length <= maxModel) return { object: body, model };
+  throw new GatewayError("INVALID_REQUEST", `expected \`model\` to be a text of 1 to ${maxModel} characters`);
+}
+
+function isText(value: Json | undefined): boolean {
+  return typeof value === "string" && value !== "";
+}
+
+function isTokens(value: Json | undefined): boolean {
+  return isListOf(value, (token) => Number.isSafeInteger(token) && (token as number) >= 0);
+}
+
+function isListOf(value: Json | undefined, isOfKind: (item: Json) => boolean): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(isOfKind);
 }
 
 /** Members of the responses API that no provider may be sent: policy could not judge what they stand for. */
@@ -45,7 +78,7 @@ function checkResponses(body: JsonObject): void {
     throw new GatewayError("INVALID_REQUEST", `\`${name}\` is not served: ${instead}`, { data: { param: name } });
   }
   const { input } = body;
-  if ((typeof input === "string" && input !== "") || isFilledList(input)) return;
+  if (isText(input) || isFilledList(input)) return;
   throw new GatewayError("INVALID_REQUEST", "expected `input` to be a text or a list, neither of them empty");
 }
 

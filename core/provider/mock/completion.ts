@@ -18,6 +18,27 @@ export function complete(request: JsonObject): MockCompletion {
   return { plan, body: response.body(), events: () => response.events() };
 }
 
+/** The numbers of one embedding of the mock provider. */
+const dimensions = 8;
+
+/** The mock provider's embeddings: the same numbers for the same input, between -1 and 1. */
+export function embed(request: JsonObject): JsonObject {
+  const { input, model } = request;
+  const inputs: readonly Json[] = Array.isArray(input) && typeof input[0] !== "number" ? input : [input ?? ""];
+  const isBase64 = request.encoding_format === "base64";
+  const data = inputs.map((each, index) => {
+    const hash = sha256Hex(JSON.stringify(each));
+    const numbers = Array.from(
+      { length: dimensions },
+      (_, at) => Number.parseInt(hash.slice(at * 2, at * 2 + 2), 16) / 128 - 1,
+    );
+    const embedding = isBase64 ? Buffer.from(new Float32Array(numbers).buffer).toString("base64") : numbers;
+    return { object: "embedding", index, embedding };
+  });
+  const tokens = tokensOf(JSON.stringify(input ?? ""));
+  return { object: "list", data, model: model ?? "", usage: { prompt_tokens: tokens, total_tokens: tokens } };
+}
+
 /** The error body for a request with the directive `fail`. */
 export function errorOf(status: number): JsonObject {
   const type = status < 500 ? "invalid_request_error" : "server_error";

@@ -3,17 +3,17 @@ import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "../exchange.ts";
 import { pause } from "../provider.ts";
-import { complete, errorOf } from "./completion.ts";
+import { complete, embed, errorOf } from "./completion.ts";
 
 /** A provider inside the gateway: chat completions without a socket, and the same response to the same request. */
 export class MockProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi = "chat";
   readonly #open: Set<MockExchange> = new Set();
 
-  send({ body, stream }: ProviderRequest): ProviderExchange {
-    const exchange = new MockExchange(scriptResponse(JSON.parse(body) as JsonObject, stream), () =>
-      this.#open.delete(exchange),
-    );
+  send({ body, stream, embeds }: ProviderRequest): ProviderExchange {
+    const request = JSON.parse(body) as JsonObject;
+    const script = embeds ? scriptEmbeddings(request) : scriptResponse(request, stream);
+    const exchange = new MockExchange(script, () => this.#open.delete(exchange));
     this.#open.add(exchange);
     return exchange;
   }
@@ -22,6 +22,11 @@ export class MockProviderEndpoint implements ProviderEndpoint {
     for (const exchange of this.#open)
       exchange.fail(new GatewayError("PROVIDER_UNAVAILABLE", "the provider was closed"));
   }
+}
+
+function scriptEmbeddings(request: JsonObject): ResponseScript {
+  const head = { status: 200, headers: { "content-type": "application/json" } };
+  return { head, stallMs: 0, pauseMs: 0, chunks: [bytesOf(embed(request))], dies: false };
 }
 
 function scriptResponse(request: JsonObject, stream: boolean): ResponseScript {

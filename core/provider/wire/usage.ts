@@ -15,6 +15,11 @@ export function readUsage(api: ModelApi, body: JsonObject): TokenUsage | undefin
   return (read.cachedInputTokens ?? 0) + (read.cacheWriteTokens ?? 0) > read.inputTokens ? undefined : read;
 }
 
+/** Reads the token counts of embeddings, which have no output. */
+export function readEmbeddingsUsage({ usage }: JsonObject): TokenUsage | undefined {
+  return isJsonObject(usage) ? readUsage("chat", { usage: { ...usage, completion_tokens: 0 } }) : undefined;
+}
+
 const readers: Readonly<Record<ModelApi, (usage: JsonObject) => TokenUsage>> = {
   chat: readChatUsage,
   messages: readMessagesUsage,
