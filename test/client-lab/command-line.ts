@@ -72,7 +72,8 @@ const openCode: CommandLine = {
 const geminiCli: CommandLine = {
   client: "Gemini CLI",
   packageName: "@google/gemini-cli",
-  api: "generateContent",
+  api: "Gemini",
+  provider: "chat",
   mcp: "HTTP",
   files: ({ url, key }) => ({
     ".gemini/settings.json": JSON.stringify({
@@ -82,10 +83,10 @@ const geminiCli: CommandLine = {
       security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
     }),
   }),
-  program: ({ providerUrl }) => ({
+  program: ({ url, key, model }) => ({
     command: process.execPath,
-    args: [labFile("node_modules/@google/gemini-cli/bundle/gemini.js"), "-p", prompt, "-m", "gemini-2.5-pro"],
-    env: { GOOGLE_GEMINI_BASE_URL: providerUrl, GEMINI_API_KEY: "of-the-provider-alone" },
+    args: [labFile("node_modules/@google/gemini-cli/bundle/gemini.js"), "-p", prompt, "-m", model],
+    env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: key },
   }),
 };
 
@@ -93,7 +94,13 @@ function servers(gateway: object): string {
   return JSON.stringify({ mcpServers: { gateway } });
 }
 
-const commandLines: readonly CommandLine[] = [claudeCode, { ...claudeCode, provider: "chat" }, openCode, geminiCli];
+const commandLines: readonly CommandLine[] = [
+  claudeCode,
+  { ...claudeCode, provider: "chat" },
+  openCode,
+  geminiCli,
+  { ...geminiCli, provider: "messages" },
+];
 
 /** Agents that are programs, each in its print mode: told once what to do, with nobody to ask. */
 export const commandLineRows: readonly LabRow[] = commandLines.map(

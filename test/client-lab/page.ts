@@ -53,7 +53,6 @@ function shown({ row }: LabRun, name: string, fault: string | undefined): string
 
 /** The model API of a row, in words. */
 export function apiName({ api, provider }: LabRow): string {
-  if (api === "generateContent") return "generateContent, asked of the provider: the gateway does not speak it yet";
   return `${api ?? "none"}${provider === undefined ? "" : `, served by a provider of ${provider}`}`;
 }
 
@@ -62,8 +61,6 @@ const notes = `## What is not here, and what to know
 - **Claude Code** in print mode asks its model before its MCP servers are there; \`MCP_CONNECTION_NONBLOCKING=0\` has it wait.
 - Claude Code and opencode are programs of 381 and 185 MB; \`npm ci\` in this folder brings 1.2 GB in about a minute.
 - **Codex** speaks the responses API only, over which no cell is tried yet.
-- **Gemini CLI** speaks \`generateContent\` only, which the gateway does not serve yet: its model requests go around the
-  gateway, its tools do not.
 - **LangChain** ends an agent whose tool says \`isError\`, whoever's tool that is, unless a middleware hands the error to the
   model; [client/langchain.mjs](client/langchain.mjs) has one. Without it the first refusal ends the agent.
 - **opencode** is its program for Linux on x64, without the launcher; the launcher only chooses the program for a machine.

@@ -1,14 +1,12 @@
 import type { ModelApi } from "../../core/action/model-api.ts";
-import type { LabApi } from "./stand-in.ts";
 import type { Task } from "./task.ts";
 
-/** Where a client finds the gateway and, where it cannot ask it for a model, the provider; and a folder for its files. */
+/** Where a client finds the gateway, and a folder for its files. */
 export interface Place {
   readonly url: string;
   readonly key: string;
   /** The name to ask for a model by. */
   readonly model: string;
-  readonly providerUrl: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly task: Task;
@@ -20,7 +18,7 @@ export interface LabRow {
   /** Whose version the page names. */
   readonly packageName: string;
   /** The model API it asks in; undefined where it asks no model. */
-  readonly api: LabApi | undefined;
+  readonly api: ModelApi | "Gemini" | undefined;
   /** The API of the provider that serves it, where that is another. */
   readonly provider?: ModelApi;
   readonly mcp: string;

@@ -49,9 +49,8 @@ export async function runRow(row: LabRow): Promise<LabRun> {
   const home = await mkdtemp(join(tmpdir(), "client-lab-"));
   try {
     const { world, provider, task } = lab;
-    const providerUrl = `http://127.0.0.1:${provider.port}`;
     const [url, model] = [world.gateway.url, modelOfRow(row)];
-    const place = { url, key: world.key, model, providerUrl, home, env: proxy.env, task };
+    const place = { url, key: world.key, model, home, env: proxy.env, task };
     const output = await row.run(place).catch((error: Error) => error);
     if (!(output instanceof Error)) await task.reviewed();
     const { told, writesWhileHeld } = task;

@@ -56,6 +56,7 @@ export function geminiModel(id: string): JsonObject {
 const geminiNames: ReadonlyMap<string, string> = new Map([
   ["response_format", "generationConfig.responseMimeType"],
   ["seed", "generationConfig.seed"],
+  ["stop", "generationConfig.stopSequences"],
   ["presence_penalty", "generationConfig.presencePenalty"],
   ["frequency_penalty", "generationConfig.frequencyPenalty"],
   ["temperature", "generationConfig.temperature"],

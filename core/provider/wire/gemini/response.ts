@@ -75,13 +75,13 @@ export function finishMembers(finish: string, refusal: string | undefined): Json
 /** The token counts as a member of a response; none where nothing was counted. */
 export function usageMetadata(usage: TokenUsage | undefined): JsonObject {
   if (usage === undefined) return {};
-  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens = 0 } = usage;
+  const { inputTokens, outputTokens, cachedInputTokens = 0, reasoningTokens = 0 } = usage;
   return {
     usageMetadata: {
       promptTokenCount: inputTokens,
       candidatesTokenCount: Math.max(outputTokens - reasoningTokens, 0),
       totalTokenCount: inputTokens + outputTokens,
-      ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
+      ...(cachedInputTokens === 0 ? {} : { cachedContentTokenCount: cachedInputTokens }),
       ...(reasoningTokens === 0 ? {} : { thoughtsTokenCount: reasoningTokens }),
     },
   };
