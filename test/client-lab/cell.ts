@@ -34,7 +34,7 @@ function stopped(run: LabRun, fate: Fate, reason: RegExp): string | undefined {
   );
 }
 
-/** After all that, the client prints what its model said last; the provider saw the gateway's key. */
+/** After all that, the client prints what its model said last; the provider saw the gateway's key alone. */
 function goesOn({ output, asked, row }: LabRun): string | undefined {
   if (output instanceof Error) return output.message;
   if (!output.includes(farewell)) return `expected the model's last words, got ${output.slice(-500)}`;

@@ -41,6 +41,37 @@ const claudeCode: CommandLine = {
   }),
 };
 
+const codex: CommandLine = {
+  client: "Codex",
+  packageName: "@openai/codex",
+  api: "responses",
+  mcp: "HTTP",
+  files: ({ url, key, model }) => ({
+    ".codex/config.toml": `
+model = "${model}"
+model_provider = "gateway"
+web_search = "disabled" # which the provider would run
+check_for_update_on_startup = false
+analytics = { enabled = false }
+features = { plugins = false, apps = false }
+[model_providers.gateway]
+name = "gateway"
+base_url = "${url}/v1"
+env_key = "GATEWAY_KEY"
+wire_api = "responses"
+[mcp_servers.gateway]
+url = "${url}/mcp"
+http_headers = { "X-API-Key" = "${key}" }
+default_tools_approval_mode = "approve" # nobody is there to ask
+`,
+  }),
+  program: ({ key }) => ({
+    command: process.execPath,
+    args: [labFile("node_modules/@openai/codex/bin/codex.js"), "exec", "--skip-git-repo-check", prompt],
+    env: { GATEWAY_KEY: key },
+  }),
+};
+
 const openCode: CommandLine = {
   client: "opencode",
   packageName: "opencode-linux-x64-baseline",
@@ -97,6 +128,7 @@ function servers(gateway: object): string {
 const commandLines: readonly CommandLine[] = [
   claudeCode,
   { ...claudeCode, provider: "chat" },
+  codex,
   openCode,
   geminiCli,
   { ...geminiCli, provider: "messages" },

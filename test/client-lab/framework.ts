@@ -18,10 +18,20 @@ const frameworks: readonly Framework[] = [
     client: "AI SDK",
     packageName: "ai",
     program: "ai-sdk",
-    uses: [{ api: "chat" }, { api: "messages" }, { api: "chat", provider: "messages" }],
+    uses: [{ api: "chat" }, { api: "messages" }, { api: "responses" }, { api: "chat", provider: "messages" }],
   },
-  { client: "LangChain", packageName: "@langchain/mcp-adapters", program: "langchain", uses: [{ api: "chat" }] },
-  { client: "OpenAI Agents SDK", packageName: "@openai/agents", program: "agents-sdk", uses: [{ api: "chat" }] },
+  {
+    client: "LangChain",
+    packageName: "@langchain/mcp-adapters",
+    program: "langchain",
+    uses: [{ api: "chat" }, { api: "responses" }],
+  },
+  {
+    client: "OpenAI Agents SDK",
+    packageName: "@openai/agents",
+    program: "agents-sdk",
+    uses: [{ api: "chat" }, { api: "responses" }],
+  },
 ];
 
 /** Agents that are written with a library; some of these ask for Node 22. */

@@ -95,10 +95,16 @@ providers:
     base_url: ${provider.baseUrl("anthropic")}
     api_key_env: PROVIDER_KEY
     models: [messages-model]
+  - name: answering
+    type: responses
+    base_url: ${provider.baseUrl("responses")}
+    api_key_env: PROVIDER_KEY
+    models: [responses-model]
 model_gateway:
   tool_passthrough: client
   routes:
     - { model: chat-model, providers: [{ name: open }] }
     - { model: messages-model, providers: [{ name: claude }] }
+    - { model: responses-model, providers: [{ name: answering }] }
 `;
 }

@@ -56,13 +56,17 @@ export function apiName({ api, provider }: LabRow): string {
   return `${api ?? "none"}${provider === undefined ? "" : `, served by a provider of ${provider}`}`;
 }
 
-const notes = `## What is not here, and what to know
+const notes = `## What to know
 
 - **Claude Code** in print mode asks its model before its MCP servers are there; \`MCP_CONNECTION_NONBLOCKING=0\` has it wait.
-- Claude Code and opencode are programs of 381 and 185 MB; \`npm ci\` in this folder brings 1.2 GB in about a minute.
-- **Codex** speaks the responses API only, over which no cell is tried yet.
+- **Codex** offers its model a web search that the provider would run: the gateway refuses that and says so, until Codex is
+  told \`web_search = "disabled"\`. With \`codex exec\`, tools need \`default_tools_approval_mode = "approve"\`: nobody is
+  there to ask. Before providers of chat and messages it does not work: it sends its MCP tools in groups
+  (\`type: namespace\`), for which those APIs have no words, and the gateway says which tool that is.
 - **LangChain** ends an agent whose tool says \`isError\`, whoever's tool that is, unless a middleware hands the error to the
   model; [client/langchain.mjs](client/langchain.mjs) has one. Without it the first refusal ends the agent.
-- **opencode** is its program for Linux on x64, without the launcher; the launcher only chooses the program for a machine.
+- **opencode** is its program for Linux on x64, without the launcher, which only chooses the program for a machine.
+- Claude Code, Codex and opencode are programs of 381, 294 and 185 MB; \`npm ci\` in this folder brings 1.2 GB in about a
+  minute.
 - Some of these libraries ask for Node 22; under Node 20 the tests run them with the one that is installed for development.
 `;
