@@ -62,8 +62,9 @@ export class RequestGuard {
   }
 
   /**
-   * Throws HEADERS_TOO_LARGE, DUPLICATE_HEADER, HOST_FORBIDDEN, ORIGIN_FORBIDDEN, NOT_FOUND, or KEY_MISSING for a key in the URL. A host or origin listed with
-   * a port allows that port only, one without allows every port. A request without `Origin` does not come from a web page.
+   * Throws HEADERS_TOO_LARGE, DUPLICATE_HEADER, HOST_FORBIDDEN, ORIGIN_FORBIDDEN or NOT_FOUND, and KEY_MISSING for a key in the
+   * URL. A host or origin listed with a port allows that port only, one without allows every port. A request without `Origin`
+   * does not come from a web page.
    */
   check({ rawHeaders, headers, url = "" }: IncomingMessage): void {
     const count = rawHeaders.length / 2;

@@ -81,6 +81,8 @@ export class Flight {
   isSettled = false;
   readonly #options: FlightOptions;
   readonly #hardEnd: number;
+  /** The time allowed by the limit that the timer is set for. */
+  #allowedMs: number;
   #resolve!: (response: JsonRpcResponse) => void;
   #reject!: (reason: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -95,7 +97,8 @@ export class Flight {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#timer = setTimeout(this.#onDeadline, Math.min(options.timeoutMs, options.maxTimeoutMs));
+    this.#allowedMs = Math.min(options.timeoutMs, options.maxTimeoutMs);
+    this.#timer = setTimeout(this.#onDeadline, this.#allowedMs);
     options.exchange.signal?.addEventListener("abort", this.#onAbort, { once: true });
     options.owner.flights.set(options.request.id as number, this);
   }
@@ -124,6 +127,7 @@ export class Flight {
       return;
     }
     clearTimeout(this.#timer);
+    this.#allowedMs = this.#options.maxTimeoutMs;
     this.#timer = setTimeout(this.#onDeadline, Math.max(0, left));
   }
 
@@ -134,12 +138,8 @@ export class Flight {
   }
 
   #onDeadline = (): void => {
-    const isHard = this.#options.clock() >= this.#hardEnd;
-    const waitedMs = isHard ? this.#options.maxTimeoutMs : this.#options.timeoutMs;
-    this.#cancel(
-      new GatewayError("UPSTREAM_TIMEOUT", `expected an answer to \`${this.request.method}\` within ${waitedMs} ms`),
-      "timeout",
-    );
+    const expected = `expected an answer to \`${this.request.method}\` within ${this.#allowedMs} ms`;
+    this.#cancel(new GatewayError("UPSTREAM_TIMEOUT", expected), "timeout");
   };
 
   #onAbort = (): void => {

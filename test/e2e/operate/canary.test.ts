@@ -225,7 +225,7 @@ describe("secrets of a gateway that an error ends which nobody caught", () => {
 describe("secrets of a gateway that runs out of memory", () => {
   it("are not in what it says as it dies, and not in the folder [S66]", async () => {
     const folder = await mkdtemp(join(tmpdir(), "canary-crash-"));
-    const env = { NODE_OPTIONS: "--max-old-space-size=48" };
+    const env = { NODE_OPTIONS: "--max-old-space-size=34" };
     const upstream = await startUpstream();
     const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
     const config = siteConfig({ remoteUrl: url, more: "limits: { json_nodes: 100000 }" });

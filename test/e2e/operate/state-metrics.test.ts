@@ -93,11 +93,11 @@ describe("/metrics, of how a gateway stands", () => {
     const world = await openModelWorld({ provider: "max_retries: 0\n    breaker: { failures: 2, rest_ms: 60000 }" });
     const providers = async (): Promise<unknown> =>
       byLabel(await scrape(world.gateway.metricsUrl), "gateway_providers");
-    expect(await providers()).to.deep.equal({ closed: 3, open: 0, half_open: 0 });
+    expect(await providers()).to.deep.equal({ closed: 4, open: 0, half_open: 0 });
     world.provider.script = scripts.says(500);
     await askModel(world);
     await askModel(world);
-    expect(await providers()).to.deep.equal({ closed: 2, open: 1, half_open: 0 });
+    expect(await providers()).to.deep.equal({ closed: 3, open: 1, half_open: 0 });
     const dispatched = (await scrape(world.gateway.metricsUrl)).get(
       'gateway_dispatch_duration_seconds_count{protocol="model"}',
     );
