@@ -26,6 +26,11 @@ const meanings = `
   and never the client's.
 - *elsewhere*: hosts that the client asks for beside the gateway, through a proxy that refuses and counts.
 
+Two more tests stand beside the table. In [responses.test.ts](responses.test.ts) the AI SDK, the OpenAI Agents SDK and
+LangChain ask providers of chat, messages and responses over the responses API: plain, streamed, with a tool that the client
+runs, aborted in mid-stream, blocked, held and approved, and redacted. In [oauth.test.ts](oauth.test.ts) mcp-remote and the
+AI SDK's MCP client, which know the gateway's address alone, get from a 401 to a call with a real authorization server.
+
 `;
 
 /** The page, from what was found and from nothing else. */
@@ -58,6 +63,8 @@ export function apiName({ api, provider }: LabRow): string {
 
 const notes = `## What to know
 
+- The **AI SDK** refers to its model's earlier answers by their ids unless it is told \`store: false\`; providers of chat and
+  messages keep no answers, and the gateway says so.
 - **Claude Code** in print mode asks its model before its MCP servers are there; \`MCP_CONNECTION_NONBLOCKING=0\` has it wait.
 - **Codex** offers its model a web search that the provider would run: the gateway refuses that and says so, until Codex is
   told \`web_search = "disabled"\`. With \`codex exec\`, tools need \`default_tools_approval_mode = "approve"\`: nobody is
