@@ -95,7 +95,7 @@ describe("what MCP has beside tools, through the gateway", () => {
       }
 
       it("streams the progress of a long call, as the server reports it [R6-4]", async () => {
-        const args = { duration: 0.1, steps: 4 };
+        const args = { duration: 1, steps: 4 };
         const call = async (client: McpClient): Promise<readonly unknown[]> => {
           const seen: unknown[] = [];
           const onProgress = (one: unknown): void => void seen.push(one);
