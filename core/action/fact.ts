@@ -5,8 +5,6 @@ import type { ActionFacts } from "./session-state.ts";
 /** Characters that are searched, in one text and in all. An action may be a thousand times as long. */
 const maxOfText = 16_384;
 const maxOfAll = 65_536;
-/** A host and a path have one of these. Most texts have none. */
-const placeMark = /[:/\\~]|\.\./;
 
 /**
  * Finds hosts and paths in arguments without parsing any language: in texts and in names of members. `more` is true where
@@ -20,7 +18,8 @@ export function findActionFacts(args: Json): ActionFacts {
     const seen = text.slice(0, Math.min(maxOfText, left));
     cut ||= seen.length < text.length;
     left -= seen.length;
-    if (placeMark.test(seen)) {
+    // Most texts have neither a host nor a path.
+    if (seen.includes(":") || pathMark.test(seen)) {
       search ??= newPlaceSearch();
       searchHosts(search, seen);
       searchPaths(search, seen);

@@ -1,18 +1,23 @@
 /** The public API that a model request or its answer is written in. */
 export type ModelApi = "chat" | "messages" | "responses";
 
-/** The `tool` of an action that is a request of that API. */
-export const modelTool: Readonly<Record<ModelApi, string>> = {
+/**
+ * The purpose of a request: an answer of the model, the count of its own tokens, which providers of the messages API know, or
+ * texts as vectors, which those of the chat API make.
+ */
+export type ModelPurpose = "answer" | "count" | "embed";
+
+const answerTool: Readonly<Record<ModelApi, string>> = {
   chat: "chat.completions",
   messages: "messages",
   responses: "responses",
 };
 
-/** The `tool` of an action that has a provider of the messages API count the tokens of a request. */
-export const countTool = "messages.count_tokens";
-
-/** The `tool` of an action that has texts embedded: the one request of the chat API's providers that generates none. */
-export const embeddingsTool = "embeddings";
+/** The `tool` of an action that is a request of an API. */
+export function modelTool(api: ModelApi, purpose: ModelPurpose): string {
+  if (purpose === "count") return "messages.count_tokens";
+  return purpose === "embed" ? "embeddings" : answerTool[api];
+}
 
 /** Tokens of one request, as counted by the provider. */
 export interface TokenUsage {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ErrorCode, GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { ModelApi } from "../action/model-api.ts";
+import type { ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { BreakerState } from "./breaker.ts";
 import type { WireEvent } from "./wire/event-reader.ts";
 import type { StreamReader } from "./wire/stream-reader.ts";
@@ -10,11 +10,8 @@ import type { StreamReader } from "./wire/stream-reader.ts";
 export interface ProviderRequest {
   /** JSON. */
   readonly body: string;
-  /** True for a request of the messages API whose tokens are counted. */
-  readonly counts: boolean;
+  readonly purpose: ModelPurpose;
   readonly stream: boolean;
-  /** True for texts to embed, which have a path of their own. */
-  readonly embeds: boolean;
   /** Further headers, as name and value. */
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -3,7 +3,7 @@ import { AuthorizedAction } from "../action/authorized-action.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { Hint, ModelApi } from "../action/model-api.ts";
+import type { Hint, ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import { didYouMean } from "../action/suggestion.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
@@ -36,8 +36,8 @@ interface CandidateRequest {
   readonly api: ModelApi;
   readonly model: string;
   readonly body: JsonObject;
-  /** True for texts to embed. */
-  readonly embeds?: boolean;
+  /** Absent: an answer. */
+  readonly purpose?: ModelPurpose;
 }
 
 /** All model providers that are enabled, and the routes to them. Owns every socket it opened. */
@@ -102,7 +102,7 @@ export class ProviderFleet {
    */
   async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
-    const { candidate, api, counts = false, embeds = false, stream, signal } = call;
+    const { candidate, api, purpose = "answer", stream, signal } = call;
     const dropped = new Set<string>();
     const request = makeRequest(action, call, {
       created: Math.floor(this.#clock() / 1000),
@@ -112,9 +112,8 @@ export class ProviderFleet {
     this.#logHints(candidate.provider, dropped);
     return this.#provider(candidate.provider).request({
       ...request,
-      counts,
+      purpose,
       stream,
-      embeds,
       clientApi: api,
       isApproved: permission.approvalId !== undefined,
       signal,
@@ -176,13 +175,13 @@ function providersOf({ steps, canary }: ModelRoute): readonly string[] {
 
 function translatable(
   candidates: readonly Candidate[],
-  { api, body, embeds }: CandidateRequest,
+  { api, body, purpose }: CandidateRequest,
   dropHints: ReadonlySet<string>,
 ): readonly Candidate[] {
   const faults: unknown[] = [];
   const able = candidates.filter((candidate) => {
     try {
-      if (embeds === true) checkEmbeds(candidate);
+      if (purpose === "embed") checkEmbeds(candidate);
       translateRequest(api, candidate.api, body, dropHints);
       return true;
     } catch (cause) {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
-import type { ModelApi } from "../action/model-api.ts";
+import type { ModelApi, ModelPurpose } from "../action/model-api.ts";
 import { apiOf, type HttpProviderConfig } from "../config/gateway-config.ts";
 import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "./exchange.ts";
 
@@ -17,9 +17,7 @@ const usualVersion = "2023-06-01";
 export class HttpProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi;
   readonly #pool: Pool;
-  readonly #path: string;
-  readonly #embeddingsPath: string;
-  readonly #countPath: string;
+  readonly #paths: Readonly<Record<ModelPurpose, string>>;
   readonly #headers: Readonly<Record<string, string>>;
   /** Counts abandoned requests too: they stay in the pool's queue until a connection opens or fails. */
   readonly #maxQueued: number;
@@ -31,9 +29,11 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     this.#maxQueued = config.maxConnections * 2;
     const base = url.pathname.replace(/\/$/, "");
     const path = base + paths[this.api];
-    this.#path = path + url.search;
-    this.#embeddingsPath = `${base}/embeddings${url.search}`;
-    this.#countPath = `${path}/count_tokens${url.search}`;
+    this.#paths = {
+      answer: path + url.search,
+      count: `${path}/count_tokens${url.search}`,
+      embed: `${base}/embeddings${url.search}`,
+    };
     this.#headers = {
       "content-type": "application/json",
       "accept-encoding": "identity",
@@ -47,7 +47,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
     });
   }
 
-  send({ body, counts, embeds, stream, headers }: ProviderRequest): ProviderExchange {
+  send({ body, purpose, stream, headers }: ProviderRequest): ProviderExchange {
     const exchange = new HttpExchange(() => {
       this.#queued--;
     });
@@ -56,16 +56,10 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
       return exchange;
     }
     this.#queued++;
-    const path = embeds ? this.#embeddingsPath : this.#path;
     const accept = stream ? "text/event-stream" : "application/json";
     // The exchange receives every fault, including that of a closed pool.
     this.#pool.dispatch(
-      {
-        path: counts ? this.#countPath : path,
-        method: "POST",
-        headers: { ...this.#headers, accept, ...headers },
-        body,
-      },
+      { path: this.#paths[purpose], method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
       exchange,
     );
     return exchange;

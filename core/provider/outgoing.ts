@@ -1,7 +1,7 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import { countTool, embeddingsTool, type ModelApi, modelTool } from "../action/model-api.ts";
+import { type ModelApi, type ModelPurpose, modelTool } from "../action/model-api.ts";
 import type { ResponseOptions } from "./wire/content.ts";
 import { type HintSink, translateRequest } from "./wire/translate.ts";
 
@@ -20,11 +20,9 @@ export interface ModelCall {
   readonly candidate: Candidate;
   /** The client's. */
   readonly api: ModelApi;
-  /** True for a request whose tokens are counted, and nothing else. */
-  readonly counts?: boolean;
+  /** Absent: an answer. */
+  readonly purpose?: ModelPurpose;
   readonly stream: boolean;
-  /** True for texts to embed. */
-  readonly embeds?: boolean;
   /** Aborted when the client disconnects: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
   /** The header of that name; undefined where the request is not traced. */
@@ -66,15 +64,15 @@ export function makeRequest(
 
 function judgedBody(
   { protocol, tool, target, arguments: body }: ActionEnvelope,
-  { candidate, api, counts = false, embeds = false, stream }: ModelCall,
+  { candidate, api, purpose = "answer", stream }: ModelCall,
 ): JsonObject {
-  const own = embeds ? embeddingsTool : modelTool[api];
-  const called = counts ? countTool : own;
+  const called = modelTool(api, purpose);
   if (protocol !== "model" || tool !== called || target !== candidate.target) {
     throw new TypeError(`call: judged for ${protocol} ${tool} \`${target}\`, got ${called} \`${candidate.target}\``);
   }
   if (!isJsonObject(body)) throw new TypeError("call: expected arguments to be an object");
-  if ((!counts && body.stream === true) !== stream) throw new TypeError("call: judged for another kind of answer");
+  if ((purpose !== "count" && body.stream === true) !== stream)
+    throw new TypeError("call: judged for another kind of answer");
   return body;
 }
 

@@ -1,6 +1,6 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
-import type { ModelApi } from "../action/model-api.ts";
+import type { ModelApi, ModelPurpose } from "../action/model-api.ts";
 import { type RetryDelays, retryDelay } from "../action/retry.ts";
 import type { ProviderConfig } from "../config/gateway-config.ts";
 import { type Failure, notSent, type ResponseBounds, readResponse } from "./attempt.ts";
@@ -22,9 +22,8 @@ export interface ProviderPorts {
 interface ProviderCall {
   /** JSON, in the provider's API. */
   readonly body: string;
-  readonly counts: boolean;
+  readonly purpose: ModelPurpose;
   readonly stream: boolean;
-  readonly embeds: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly clientApi: ModelApi;
   readonly options: ResponseOptions;

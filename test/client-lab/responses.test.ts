@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { askingRules } from "../e2e/model/ask.ts";
 import { secret, writeMarker } from "../e2e/model/leak.ts";
 import { type ModelWorld, openModelWorld } from "../e2e/model/world.ts";
 import { type ProviderCall, scripts } from "../fixture/model-provider.ts";
@@ -13,24 +14,6 @@ const libraries: Readonly<Record<string, string>> = {
   LangChain: "responses-langchain",
 };
 const models = ["chat-model", "messages-model", "responses-model"] as const;
-const rules = `
-  - id: open.not-asked
-    title: The word is not said to a model
-    decision: block
-    severity: high
-    risk: 80
-    match: { phase: input, protocol: model }
-    when: leaves(args).exists(leaf, leaf.text.contains("forbidden"))
-    message: the word is not said
-  - id: open.ask-first
-    title: Somebody is asked first
-    decision: review
-    severity: low
-    risk: 10
-    match: { phase: input, protocol: model }
-    when: leaves(args).exists(leaf, leaf.text.contains("please review"))
-    message: asked for review
-`;
 const sunny = "It is sunny in Zürich today.";
 const calling = { text: "One moment.", calls: [{ name: "weather", arguments: { city: "Zürich" } }] };
 
@@ -125,7 +108,7 @@ describe("libraries that speak the responses API, unchanged, in front of a gatew
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld({
-      rules,
+      rules: askingRules,
       policy: `plugins: [{ path: "${await writeMarker(folders)}", phases: [output] }]`,
     });
   });

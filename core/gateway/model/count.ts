@@ -1,7 +1,7 @@
 import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import type { JsonObject } from "../../action/json.ts";
-import { countTool } from "../../action/model-api.ts";
+import { modelTool } from "../../action/model-api.ts";
 import { type Span, type TraceContext, traceparentOf } from "../../action/trace.ts";
 import { refusalError } from "../../http/refusal.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
@@ -40,7 +40,7 @@ export function countByProvider(parts: ModelServiceParts, open: OpenCount): Prom
 async function runCount(parts: ModelServiceParts, open: OpenCount, span: Span): Promise<WholeReply | undefined> {
   const { actor, candidate, body, continuation, ticket } = open;
   const action = parts.actions.make(actor, {
-    tool: countTool,
+    tool: modelTool("messages", "count"),
     target: candidate.target,
     capability: "generate",
     arguments: body,
@@ -71,7 +71,7 @@ class CountAttempt {
   async dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<WholeReply>> {
     const { candidate, signal, actor, requestId } = this.#open;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
-    const call = { candidate, api: "messages", counts: true, stream: false, signal, traceparent } as const;
+    const call = { candidate, api: "messages", purpose: "count", stream: false, signal, traceparent } as const;
     const answer = await this.#parts.fleet.call(permission, call);
     this.#parts.fairShare.charge(actor.principal);
     if (answer.kind === "stream") throw new TypeError("countByProvider: expected no stream");

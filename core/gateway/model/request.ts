@@ -1,6 +1,6 @@
 import { GatewayError } from "../../action/error.ts";
 import { isGiven, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
-import type { ModelApi } from "../../action/model-api.ts";
+import type { ModelApi, ModelPurpose } from "../../action/model-api.ts";
 import type { ReplyForm } from "./reply.ts";
 
 /** A model request with the members that the gateway acts on; the rest passes unchanged. */
@@ -11,8 +11,7 @@ export interface ModelRequest {
   readonly stream: boolean;
   /** The form of the reply; undefined where it is that of the API. */
   readonly form?: ReplyForm;
-  /** True for texts to embed, which the providers of the chat API take beside conversations. */
-  readonly embeds?: boolean;
+  readonly purpose: ModelPurpose;
 }
 
 const maxModel = 256;
@@ -28,7 +27,7 @@ export function readModelRequest(api: ModelApi, body: Json): ModelRequest {
   if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
     throw new GatewayError("INVALID_REQUEST", "expected `stream` to be true or false");
   }
-  return { api, body: object, model, stream: stream === true };
+  return { api, body: object, model, stream: stream === true, purpose: "answer" };
 }
 
 /** Reads a request for embeddings: of a text, of some texts, or of texts as the numbers of their tokens. Throws INVALID_REQUEST. */
@@ -43,7 +42,7 @@ export function readEmbeddingsRequest(body: Json): ModelRequest {
       "expected `input` to be a text, a list of texts, a list of tokens or a list of those, none of them empty",
     );
   }
-  return { api: "chat", body: object, model, stream: false, embeds: true };
+  return { api: "chat", body: object, model, stream: false, purpose: "embed" };
 }
 
 function readModel(body: Json): { readonly object: JsonObject; readonly model: string } {

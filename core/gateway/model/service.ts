@@ -2,7 +2,7 @@ import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
-import { embeddingsTool, modelTool, type TokenUsage } from "../../action/model-api.ts";
+import { modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type Tracer, traceparentOf } from "../../action/trace.ts";
 import type { FairShare } from "../../http/fair-share.ts";
@@ -99,7 +99,7 @@ class ProviderAttempt {
   async run(): Promise<ModelReply> {
     const { actor, request, continuation, ticket } = this.#open;
     const action = this.#parts.actions.make(actor, {
-      tool: request.embeds === true ? embeddingsTool : modelTool[request.api],
+      tool: modelTool(request.api, request.purpose),
       target: this.#candidate.target,
       capability: "generate",
       arguments: request.body,
@@ -119,14 +119,14 @@ class ProviderAttempt {
   async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | AnswerStream<ModelReply>> {
     this.#usedApproval = permission.approvalId !== undefined;
     const { request, signal } = this.#open;
-    const { api, stream, form, embeds = false } = request;
+    const { api, stream, form, purpose } = request;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
-    const call = { candidate: this.#candidate, api, stream, embeds, signal, traceparent };
+    const call = { candidate: this.#candidate, api, stream, purpose, signal, traceparent };
     const answer = await this.#parts.fleet.call(permission, call);
     this.#charge();
     if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
-      const usage = embeds === true ? readEmbeddingsUsage(answer.body) : readUsage(api, answer.body);
+      const usage = purpose === "embed" ? readEmbeddingsUsage(answer.body) : readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);
       return wholeReply(answer, this.#refuseToolUse, form);

@@ -10,9 +10,9 @@ export class MockProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi = "chat";
   readonly #open: Set<MockExchange> = new Set();
 
-  send({ body, stream, embeds }: ProviderRequest): ProviderExchange {
+  send({ body, stream, purpose }: ProviderRequest): ProviderExchange {
     const request = JSON.parse(body) as JsonObject;
-    const script = embeds ? scriptEmbeddings(request) : scriptResponse(request, stream);
+    const script = purpose === "embed" ? scriptEmbeddings(request) : scriptResponse(request, stream);
     const exchange = new MockExchange(script, () => this.#open.delete(exchange));
     this.#open.add(exchange);
     return exchange;

@@ -1,6 +1,26 @@
 import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { ModelWorld } from "./world.ts";
 
+/** Blocks what asks a model for the forbidden word, and holds what asks for a review. */
+export const askingRules = `
+  - id: open.not-asked
+    title: The word is not said to a model
+    decision: block
+    severity: high
+    risk: 80
+    match: { phase: input, protocol: model }
+    when: leaves(args).exists(leaf, leaf.text.contains("forbidden"))
+    message: the word is not said
+  - id: open.ask-first
+    title: Somebody is asked first
+    decision: review
+    severity: low
+    risk: 10
+    match: { phase: input, protocol: model }
+    when: leaves(args).exists(leaf, leaf.text.contains("please review"))
+    message: asked for review
+`;
+
 /** What a request of a test says; the rest is as usual. */
 export interface Asked {
   readonly api?: ModelApi;

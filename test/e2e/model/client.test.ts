@@ -1,19 +1,11 @@
 import { expect } from "chai";
 import { scripts } from "../../fixture/model-provider.ts";
 import { answerEvents } from "../../fixture/model-reply.ts";
+import { askingRules } from "./ask.ts";
 import { type ModelSdk, modelSdks, type SdkError } from "./sdk.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
-const rules = `
-  - id: open.not-asked
-    title: The word is not said to a model
-    decision: block
-    severity: high
-    risk: 80
-    match: { phase: input, protocol: model }
-    when: leaves(args).exists(leaf, leaf.text.contains("forbidden"))
-    message: the word is not said
-  - id: open.not-answered
+const rules = `${askingRules}  - id: open.not-answered
     title: The word is not said by a model
     decision: block
     severity: high
@@ -21,14 +13,6 @@ const rules = `
     match: { phase: output, protocol: model }
     when: leaves(output).exists(leaf, leaf.text.contains("forbidden"))
     message: the word is not said
-  - id: open.ask-first
-    title: Somebody is asked first
-    decision: review
-    severity: low
-    risk: 10
-    match: { phase: input, protocol: model }
-    when: leaves(args).exists(leaf, leaf.text.contains("please review"))
-    message: asked for review
 `;
 const models = ["chat-model", "messages-model", "responses-model"] as const;
 const reply = { text: "It is sunny in Zürich today.", calls: [{ name: "weather", arguments: { city: "Zürich" } }] };

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../../action/json.ts";
 import type { TokenUsage } from "../../../action/model-api.ts";
+import { readOnlyChoice } from "../chat-answer.ts";
 import { Members, untranslatable } from "../member.ts";
 import { toolUse } from "../to-messages/response.ts";
 import { readUsage } from "../usage.ts";
@@ -17,11 +18,7 @@ const finishReasons: ReadonlyMap<string, string> = new Map([
  */
 export function toGeminiResponse(body: JsonObject, showsThoughts: boolean): JsonObject {
   const answer = new Members(body, "", "PROVIDER_INVALID");
-  const [choice, second] = answer.items("choices");
-  if (choice === undefined) throw answer.expected("choices", "one choice");
-  if (second !== undefined) throw untranslatable(second.path);
-  const message = choice.members("message");
-  if (message === undefined) throw choice.expected("message", "an object");
+  const { choice, message } = readOnlyChoice(answer);
   const refusal = message.string("refusal");
   const parts = partsOf(message, showsThoughts);
   const finish = finishMembers(choice.requiredString("finish_reason"), refusal);

@@ -1,15 +1,13 @@
 import { GatewayError } from "../../../action/error.ts";
 import { isGiven, type JsonObject } from "../../../action/json.ts";
 import type { TokenUsage } from "../../../action/model-api.ts";
+import { readDelta, readFinish, readToolCall } from "../chat-answer.ts";
 import { doneData, eventObject, type WireEvent } from "../event-reader.ts";
-import { Members, untranslatable } from "../member.ts";
-import { indexAt } from "../stream-step.ts";
+import { Members } from "../member.ts";
 import { toolUse } from "../to-messages/response.ts";
 import { readUsage } from "../usage.ts";
 import { toGeminiError } from "./error.ts";
 import { callPart, finishMembers, partsOrEmpty, thoughtPart, usageMetadata } from "./response.ts";
-
-const maxCalls = 128;
 
 interface Call {
   readonly id: string;
@@ -56,48 +54,21 @@ class ToGeminiStream {
   }
 
   #choice(choice: Members): readonly JsonObject[] {
-    if (choice.number("index") !== 0) throw untranslatable(choice.at("index"), "expected 0");
-    choice.neutral("logprobs");
-    this.#finish = choice.string("finish_reason") ?? this.#finish;
-    const delta = choice.members("delta");
-    return delta === undefined ? [] : this.#delta(delta);
-  }
-
-  #delta(delta: Members): readonly JsonObject[] {
-    delta.string("role");
-    const thinking = delta.string("reasoning_content") ?? "";
-    const text = delta.string("content") ?? "";
-    const refusal = delta.string("refusal");
+    this.#finish = readFinish(choice) ?? this.#finish;
+    const { thinking, text, refusal, calls } = readDelta(choice.members("delta"));
     if (refusal !== undefined) this.#refusal = (this.#refusal ?? "") + refusal;
-    for (const [place, call] of delta.items("tool_calls").entries()) this.#call(call, place);
-    delta.neutral("annotations");
-    delta.end();
+    for (const [place, call] of calls.entries()) this.#call(call, place);
     return [
       ...(thinking === "" || !this.#showsThoughts ? [] : [thoughtPart(thinking)]),
       ...(text === "" ? [] : [{ text }]),
     ];
   }
 
-  /** Reads one entry of a delta's `tool_calls`, as the translation to the messages API does. */
+  /** Collects the entry of a delta's `tool_calls` that stands at `place`. */
   #call(entry: Members, place: number): void {
-    const given = entry.take("index") ?? null;
-    const index = indexAt(given ?? place, entry.at("index"), maxCalls);
-    const id = entry.string("id");
-    if ((entry.string("type") ?? "function") !== "function") throw untranslatable(entry.at("type"));
-    const named = entry.members("function");
-    entry.end();
-    const name = named?.string("name");
-    const text = named?.string("arguments") ?? "";
-    named?.end();
-    const known = this.#calls.get(index);
-    if (known !== undefined) {
-      if (given === null && id !== undefined) {
-        throw entry.expected("index", "given where calls come in more than one chunk");
-      }
-      known.arguments += text;
-    } else if (id === undefined || name === undefined) {
-      throw entry.expected("function", "the name and the id of a new call");
-    } else this.#calls.set(index, { id, name, arguments: text });
+    const { index, text, begun } = readToolCall(entry, place, this.#calls);
+    if (begun === undefined) (this.#calls.get(index) as Call).arguments += text;
+    else this.#calls.set(index, { ...begun, arguments: text });
   }
 
   /** The last response: the calls, the reason of the end, and the usage, which the chat API sends behind it. */

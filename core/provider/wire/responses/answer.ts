@@ -1,6 +1,7 @@
 import { GatewayError } from "../../../action/error.ts";
 import { isGiven, type Json, type JsonObject } from "../../../action/json.ts";
 import type { TokenUsage } from "../../../action/model-api.ts";
+import { readOnlyChoice } from "../chat-answer.ts";
 import type { ResponseOptions } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { readUsage, writeUsage } from "../usage.ts";
@@ -9,11 +10,7 @@ import { directItem, thoughtsOf } from "./request-to-chat.ts";
 /** Translates a response of the chat API to one of the responses API, by the rules of the other translations. */
 export function chatToResponsesAnswer(body: JsonObject, options: ResponseOptions): JsonObject {
   const answer = new Members(body, "", "PROVIDER_INVALID");
-  const [choice, second] = answer.items("choices");
-  if (choice === undefined) throw answer.expected("choices", "one choice");
-  if (second !== undefined) throw untranslatable(second.path);
-  const message = choice.members("message");
-  if (message === undefined) throw choice.expected("message", "an object");
+  const { choice, message } = readOnlyChoice(answer);
   choice.neutral("logprobs");
   const end = endOf(choice.requiredString("finish_reason"), choice.at("finish_reason"));
   const id = answer.requiredString("id");

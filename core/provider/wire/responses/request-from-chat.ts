@@ -1,20 +1,10 @@
 import { sha256Hex } from "../../../action/canonical-json.ts";
 import type { Json, JsonObject } from "../../../action/json.ts";
-import { partsOf, textsOf } from "../content.ts";
+import { readStreaming, readTokenLimit, translateUserContent } from "../chat-request.ts";
+import { textsOf } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { reasoningItem, reasoningText } from "./answer.ts";
-
-/** Members that both APIs write alike. */
-const shared = [
-  "temperature",
-  "top_p",
-  "user",
-  "safety_identifier",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-  "service_tier",
-  "metadata",
-] as const;
+import { sharedMembers } from "./request-to-chat.ts";
 
 /**
  * Translates a chat request to a responses request. The provider keeps nothing of it unless the client asks for that.
@@ -22,9 +12,9 @@ const shared = [
  */
 export function chatToResponsesRequest(body: JsonObject): JsonObject {
   const request = new Members(body, "", "INVALID_REQUEST");
-  const limit = maxTokens(request);
+  const limit = readTokenLimit(request);
   const effort = request.string("reasoning_effort");
-  const translated: Record<string, Json> = {
+  const translated = {
     model: request.requiredString("model"),
     input: request.items("messages").flatMap(itemsOf),
     ...(limit === undefined ? {} : { max_output_tokens: limit }),
@@ -32,32 +22,12 @@ export function chatToResponsesRequest(body: JsonObject): JsonObject {
     ...(effort === undefined ? {} : { reasoning: { effort } }),
     ...textOptions(request),
     store: request.boolean("store") ?? false,
+    ...sharedMembers(request, "metadata"),
+    ...readStreaming(request),
   };
-  for (const name of shared) {
-    const value = request.take(name);
-    if (value !== undefined) translated[name] = value;
-  }
-  streaming(request, translated);
   neutral(request);
   request.end();
   return translated;
-}
-
-function maxTokens(request: Members): number | undefined {
-  const former = request.number("max_tokens");
-  const limit = request.number("max_completion_tokens") ?? former;
-  if (former !== undefined && former !== limit) throw untranslatable("max_tokens", "`max_completion_tokens` differs");
-  return limit;
-}
-
-/** Drops `include_usage`: the responses API always reports usage. */
-function streaming(request: Members, translated: Record<string, Json>): void {
-  const stream = request.boolean("stream");
-  if (stream !== undefined) translated.stream = stream;
-  const options = request.members("stream_options");
-  options?.boolean("include_usage");
-  options?.neutral("include_obfuscation", false);
-  options?.end();
 }
 
 function neutral(request: Members): void {
@@ -139,7 +109,7 @@ function itemsOf(message: Members): readonly JsonObject[] {
 }
 
 function translatedItems(message: Members, role: string): readonly JsonObject[] {
-  if (role === "user") return [{ role, content: userContent(message) }];
+  if (role === "user") return [{ role, content: translateUserContent(message, userParts) }];
   if (role === "assistant") return assistantItems(message);
   if (role === "tool") return [toolOutput(message)];
   if (role === "system" || role === "developer") return [{ role, content: inputContent(textsOf(message, "content")) }];
@@ -147,21 +117,12 @@ function translatedItems(message: Members, role: string): readonly JsonObject[] 
 }
 
 function inputContent(texts: readonly string[]): Json {
-  return texts.length === 1 ? (texts[0] as string) : texts.map((text) => ({ type: "input_text", text }));
+  return texts.length === 1 ? (texts[0] as string) : texts.map(inputText);
 }
 
-function userContent(message: Members): Json {
-  const parts = partsOf(message, "content");
-  if (parts === undefined) throw message.expected("content", "a string or a list");
-  return typeof parts === "string" ? parts : parts.map(userPart);
-}
+const userParts = { text: inputText, image: imagePart };
 
-function userPart(part: Members): JsonObject {
-  const type = part.requiredString("type");
-  if (type === "image_url") return imagePart(part);
-  if (type !== "text") throw untranslatable(part.at("type"), `\`${type.slice(0, 64)}\``);
-  const text = part.requiredString("text");
-  part.end();
+function inputText(text: string): JsonObject {
   return { type: "input_text", text };
 }
 

@@ -21,7 +21,7 @@ const absentParts: ReadonlySet<Json> = new Set([
   "code_interpreter_call.outputs",
 ]);
 
-/** Members that both APIs write alike. */
+/** Members that both APIs write alike, in requests of either. */
 const shared = [
   "temperature",
   "top_p",
@@ -52,17 +52,20 @@ export function responsesToChatRequest(body: JsonObject): JsonObject {
     ...tools(request),
     ...thinking(request.members("reasoning")),
     ...textOptions(request.members("text")),
+    ...sharedMembers(request),
   };
-  for (const name of shared) {
-    const value = request.take(name);
-    if (value !== undefined) translated[name] = value;
-  }
   const metadata = request.object("metadata") ?? {};
   if (Object.keys(metadata).length > 0) translated.metadata = metadata;
   streaming(request, translated);
   neutral(request);
   request.end();
   return translated;
+}
+
+/** Reads the members that both APIs write alike, and `more` of them. */
+export function sharedMembers(request: Members, ...more: readonly string[]): JsonObject {
+  const given = [...shared, ...more].map((name) => [name, request.take(name)] as const);
+  return Object.fromEntries(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
 }
 
 /** Requests usage with every stream, because clients of the responses API always receive it. */

@@ -1,11 +1,11 @@
 import { GatewayError } from "../../../action/error.ts";
-import type { JsonObject } from "../../../action/json.ts";
+import { isGiven, type JsonObject } from "../../../action/json.ts";
 import type { TokenUsage } from "../../../action/model-api.ts";
+import { readDelta, readFinish, readToolCall } from "../chat-answer.ts";
 import type { ResponseOptions } from "../content.ts";
 import { translateError } from "../error-shape.ts";
 import { doneData, eventObject, jsonEvent, keepAliveEvent, type WireEvent } from "../event-reader.ts";
-import { Members, untranslatable } from "../member.ts";
-import { indexAt } from "../stream-step.ts";
+import { Members } from "../member.ts";
 import { readUsage } from "../usage.ts";
 import {
   endOf,
@@ -44,7 +44,7 @@ export class ChatToResponsesStream {
     if (event.keepAlive === true) return [keepAliveEvent()];
     if (event.data === doneData) return this.#finish();
     const chunk = eventObject(event);
-    if (chunk.error !== undefined && chunk.error !== null) return [this.#fail(chunk)];
+    if (isGiven(chunk.error)) return [this.#fail(chunk)];
     this.#usage = readUsage("chat", chunk) ?? this.#usage;
     return this.#number([...this.#begin(chunk), ...this.#choices(new Members(chunk, "", "PROVIDER_INVALID"))]);
   }
@@ -63,12 +63,9 @@ export class ChatToResponsesStream {
 
   #choices(chunk: Members): readonly JsonObject[] {
     return chunk.items("choices").flatMap((choice) => {
-      if (choice.number("index") !== 0) throw untranslatable(choice.at("index"), "expected 0");
-      choice.neutral("logprobs");
-      const finish = choice.string("finish_reason");
+      const finish = readFinish(choice);
       if (finish !== undefined) this.#end = endOf(finish, choice.at("finish_reason"));
-      const delta = choice.members("delta");
-      return delta === undefined ? [] : (this.#writer as ItemWriter).write(delta);
+      return (this.#writer as ItemWriter).write(choice.members("delta"));
     });
   }
 
@@ -126,8 +123,6 @@ interface TextItem {
   readonly parts: TextPart[];
 }
 
-const maxCalls = 128;
-
 /** Writes the deltas of a chat response as items. One text is open at a time; calls stay open until the end. */
 class ItemWriter {
   readonly #id: string;
@@ -145,18 +140,12 @@ class ItemWriter {
     return [...this.#done].sort(([a], [b]) => a - b).map(([, item]) => item);
   }
 
-  write(delta: Members): readonly JsonObject[] {
-    delta.string("role");
-    const texts = [
-      ["reasoning_text", delta.string("reasoning_content")],
-      ["output_text", delta.string("content")],
-      ["refusal", delta.string("refusal")],
-    ] as const;
-    const calls = delta.items("tool_calls");
-    delta.neutral("annotations");
-    delta.end();
+  write(delta: Members | undefined): readonly JsonObject[] {
+    const { thinking, text, refusal = "", calls } = readDelta(delta);
     return [
-      ...texts.flatMap(([kind, text]) => (text === undefined || text === "" ? [] : this.#text(kind, text))),
+      ...this.#text("reasoning_text", thinking),
+      ...this.#text("output_text", text),
+      ...this.#text("refusal", refusal),
       ...calls.flatMap((call, place) => this.#call(call, place)),
     ];
   }
@@ -168,6 +157,7 @@ class ItemWriter {
   }
 
   #text(kind: TextKind, text: string): readonly JsonObject[] {
+    if (text === "") return [];
     const begun = this.#begin(kind);
     const { index, id, parts } = this.#open as TextItem;
     const part = parts.at(-1) as TextPart;
@@ -210,30 +200,14 @@ class ItemWriter {
     ];
   }
 
-  /**
-   * Writes one entry of a delta's `tool_calls`: the first of an index names the tool, all of them extend its arguments.
-   * Where the provider numbers none, `place` in the delta is the index: then each call comes whole, in one delta.
-   */
+  /** Writes the entry of a delta's `tool_calls` that stands at `place`. */
   #call(entry: Members, place: number): readonly JsonObject[] {
-    const given = entry.take("index") ?? null;
-    const number = indexAt(given ?? place, entry.at("index"), maxCalls);
-    const id = entry.string("id");
-    if ((entry.string("type") ?? "function") !== "function") throw untranslatable(entry.at("type"));
-    const named = entry.members("function");
-    entry.end();
-    const name = named?.string("name");
-    const text = named?.string("arguments") ?? "";
-    named?.end();
-    const known = this.#calls.get(number);
-    if (known !== undefined && given === null && id !== undefined) {
-      throw entry.expected("index", "given where calls come in more than one chunk");
-    }
-    if (known !== undefined) return extend(known, text);
-    if (id === undefined || name === undefined) throw entry.expected("function", "the name and the id of a new call");
+    const { index, text, begun } = readToolCall(entry, place, this.#calls);
+    if (begun === undefined) return extend(this.#calls.get(index) as CallItem, text);
     const closed = this.#closeText("completed");
-    const call = { index: this.#next++, id, name, text: "" };
-    this.#calls.set(number, call);
-    const item = functionCallItem(id, name, "", "in_progress");
+    const call = { index: this.#next++, ...begun, text: "" };
+    this.#calls.set(index, call);
+    const item = functionCallItem(begun.id, begun.name, "", "in_progress");
     const added = { type: "response.output_item.added", output_index: call.index, item };
     return [...closed, added, ...extend(call, text)];
   }

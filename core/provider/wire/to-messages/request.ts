@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from "../../../action/json.ts";
-import { partsOf, textContent, textPart, textsOf } from "../content.ts";
+import { readStreaming, readTokenLimit, translateUserContent } from "../chat-request.ts";
+import { textContent, textPart, textsOf } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { toolUse } from "./response.ts";
 
@@ -12,7 +13,7 @@ export function toMessagesRequest(body: JsonObject): JsonObject {
   const { system, messages } = turnsOf(request.items("messages"));
   const translated: Record<string, Json> = {
     model: request.requiredString("model"),
-    max_tokens: maxTokens(request),
+    max_tokens: readTokenLimit(request) ?? defaultMaxTokens,
     ...(system.length === 0 ? {} : { system: textContent(system) }),
     messages,
     ...sampling(request),
@@ -20,17 +21,10 @@ export function toMessagesRequest(body: JsonObject): JsonObject {
   };
   const user = request.string("user");
   if (user !== undefined) translated.metadata = { user_id: user };
-  streaming(request, translated);
+  Object.assign(translated, readStreaming(request));
   neutral(request);
   request.end();
   return translated;
-}
-
-function maxTokens(request: Members): number {
-  const former = request.number("max_tokens");
-  const limit = request.number("max_completion_tokens") ?? former;
-  if (former !== undefined && former !== limit) throw untranslatable("max_tokens", "`max_completion_tokens` differs");
-  return limit ?? defaultMaxTokens;
 }
 
 function sampling(request: Members): JsonObject {
@@ -58,16 +52,6 @@ function tools(request: Members): JsonObject {
     ...(definitions.length === 0 ? {} : { tools: definitions }),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
-}
-
-/** Drops `include_usage`: the messages API always reports usage, and the translated response adds or omits it. */
-function streaming(request: Members, translated: Record<string, Json>): void {
-  const stream = request.boolean("stream");
-  if (stream !== undefined) translated.stream = stream;
-  const options = request.members("stream_options");
-  options?.boolean("include_usage");
-  options?.neutral("include_obfuscation", false);
-  options?.end();
 }
 
 function neutral(request: Members): void {
@@ -114,7 +98,7 @@ interface Turn {
 }
 
 function turnOf(role: string, message: Members): Turn {
-  if (role === "user") return { role, content: userContent(message), results: false };
+  if (role === "user") return { role, content: translateUserContent(message, userParts), results: false };
   if (role === "assistant") return { role, content: assistantContent(message), results: false };
   if (role === "tool") return { role: "user", content: [toolResult(message)], results: true };
   throw untranslatable(message.at("role"), `\`${role.slice(0, 64)}\``);
@@ -130,20 +114,7 @@ function blocksOf(content: Json): readonly Json[] {
   return typeof content === "string" ? [textPart(content)] : (content as readonly Json[]);
 }
 
-function userContent(message: Members): Json {
-  const parts = partsOf(message, "content");
-  if (parts === undefined) throw message.expected("content", "a string or a list");
-  return typeof parts === "string" ? parts : parts.map(userPart);
-}
-
-function userPart(part: Members): JsonObject {
-  const type = part.requiredString("type");
-  if (type === "image_url") return imagePart(part);
-  if (type !== "text") throw untranslatable(part.at("type"), `\`${type.slice(0, 64)}\``);
-  const text = part.requiredString("text");
-  part.end();
-  return textPart(text);
-}
+const userParts = { text: textPart, image: imagePart };
 
 function assistantContent(message: Members): Json {
   const texts = textsOf(message, "content").filter((text) => text !== "");

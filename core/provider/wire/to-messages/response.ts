@@ -1,6 +1,7 @@
 import { GatewayError } from "../../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../../action/json.ts";
 import { type JsonBounds, parseStrictJson } from "../../../action/strict-json.ts";
+import { readOnlyChoice } from "../chat-answer.ts";
 import { stopReason, textPart } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { readUsage, writeUsage } from "../usage.ts";
@@ -11,11 +12,7 @@ import { readUsage, writeUsage } from "../usage.ts";
  */
 export function toMessagesResponse(body: JsonObject): JsonObject {
   const answer = new Members(body, "", "PROVIDER_INVALID");
-  const [choice, second] = answer.items("choices");
-  if (choice === undefined) throw answer.expected("choices", "one choice");
-  if (second !== undefined) throw untranslatable(second.path);
-  const message = choice.members("message");
-  if (message === undefined) throw choice.expected("message", "an object");
+  const { choice, message } = readOnlyChoice(answer);
   const refusal = message.string("refusal");
   const content = contentOf(message);
   const callsTool = content.some(({ type }) => type === "tool_use");

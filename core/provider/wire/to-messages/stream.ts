@@ -1,11 +1,12 @@
 import { GatewayError } from "../../../action/error.ts";
 import type { Json, JsonObject } from "../../../action/json.ts";
 import type { TokenUsage } from "../../../action/model-api.ts";
+import { readDelta, readFinish, readToolCall } from "../chat-answer.ts";
 import { stopReason } from "../content.ts";
 import { translateError } from "../error-shape.ts";
 import { doneData, eventObject, jsonEvent, textEvent, type WireEvent } from "../event-reader.ts";
-import { Members, untranslatable } from "../member.ts";
-import { indexAt, invalid } from "../stream-step.ts";
+import { Members } from "../member.ts";
+import { invalid } from "../stream-step.ts";
 import { readUsage, writeUsage } from "../usage.ts";
 import { refusalDetails } from "./response.ts";
 
@@ -56,22 +57,15 @@ export class ToMessagesStream {
 
   #choices(chunk: Members): readonly WireEvent[] {
     return chunk.items("choices").flatMap((choice) => {
-      if (choice.number("index") !== 0) throw untranslatable(choice.at("index"), "expected 0");
-      choice.neutral("logprobs");
-      this.#finish = choice.string("finish_reason") ?? this.#finish;
-      const delta = choice.members("delta");
-      return delta === undefined ? [] : this.#delta(delta);
+      this.#finish = readFinish(choice) ?? this.#finish;
+      return this.#delta(choice);
     });
   }
 
-  #delta(delta: Members): readonly WireEvent[] {
-    delta.string("role");
-    const thinking = delta.string("reasoning_content") ?? "";
-    const text = delta.string("content") ?? "";
-    this.#refuse(delta);
-    const calls = delta.items("tool_calls");
-    delta.neutral("annotations");
-    delta.end();
+  #delta(choice: Members): readonly WireEvent[] {
+    const delta = choice.members("delta");
+    const { thinking, text, refusal, calls } = readDelta(delta);
+    if (delta !== undefined && refusal !== undefined) this.#refuse(delta, refusal);
     return [
       ...(thinking === "" ? [] : this.#blocks.write("thinking", thinking)),
       ...(text === "" ? [] : this.#blocks.write("text", text)),
@@ -80,9 +74,7 @@ export class ToMessagesStream {
   }
 
   /** Collects a refusal, which the messages API reports in one piece at the end. */
-  #refuse(delta: Members): void {
-    const words = delta.string("refusal");
-    if (words === undefined) return;
+  #refuse(delta: Members, words: string): void {
     this.#refusal = (this.#refusal ?? "") + words;
     if (this.#refusal.length > maxRefusal) {
       throw delta.expected("refusal", `at most ${maxRefusal} characters in all`);
@@ -116,7 +108,6 @@ interface Call {
 }
 
 const callMembers = "choices[0].delta.tool_calls";
-const maxCalls = 128;
 
 /**
  * Writes the deltas of a chat response as blocks, one after the other. Only tool calls whose arguments interleave are open
@@ -142,30 +133,14 @@ class BlockWriter {
     return [...events, deltaEvent(this.#text.index, delta)];
   }
 
-  /**
-   * Writes one entry of a delta's `tool_calls`: the first of an index names the tool, all of them extend its arguments.
-   * Where the provider numbers none, `place` in the delta is the index: then each call comes whole, in one delta.
-   */
+  /** Writes the entry of a delta's `tool_calls` that stands at `place`. */
   call(entry: Members, place: number): readonly WireEvent[] {
-    const given = entry.take("index") ?? null;
-    const index = indexAt(given ?? place, entry.at("index"), maxCalls);
-    const id = entry.string("id");
-    if ((entry.string("type") ?? "function") !== "function") throw untranslatable(entry.at("type"));
-    const named = entry.members("function");
-    entry.end();
-    const name = named?.string("name");
-    const text = named?.string("arguments") ?? "";
-    named?.end();
-    const known = this.#calls.get(index);
-    if (known !== undefined && given === null && id !== undefined) {
-      throw entry.expected("index", "given where calls come in more than one chunk");
-    }
-    if (known !== undefined) return append(known, text);
-    if (id === undefined || name === undefined) throw entry.expected("function", "the name and the id of a new call");
+    const { index, text, begun } = readToolCall(entry, place, this.#calls);
+    if (begun === undefined) return append(this.#calls.get(index) as Call, text);
     const stopped = this.#stopWhole();
     const call = { index: this.#next++, input: new JsonExtent(), open: true };
     this.#calls.set(index, call);
-    return [...stopped, startEvent(call.index, { type: "tool_use", id, name, input: {} }), ...append(call, text)];
+    return [...stopped, startEvent(call.index, { type: "tool_use", ...begun, input: {} }), ...append(call, text)];
   }
 
   /** Ends every block that is still open. */
