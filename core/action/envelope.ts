@@ -1,10 +1,11 @@
+import type { ActionFacts } from "./action-fact.ts";
 import type { Capability } from "./capability.ts";
 import type { PresentedTicket } from "./capability-ticket.ts";
 import { GatewayError } from "./error.ts";
 import { deepFreeze, type Json, type JsonObject } from "./json.ts";
 import type { SessionScope } from "./principal.ts";
 import type { Role } from "./role.ts";
-import type { ActionFacts, PastAction, SessionState } from "./session-state.ts";
+import type { PastAction, SessionState } from "./session-state.ts";
 
 export const protocols = ["mcp", "http", "shell", "sql", "git", "model"] as const;
 export type Protocol = (typeof protocols)[number];
@@ -58,7 +59,7 @@ export interface ActionEnvelope {
   /** The capability ticket that came with it. */
   readonly ticket?: PresentedTicket;
   readonly client: ClientIdentity;
-  /** Hosts and paths in its arguments. Absent for model requests. */
+  /** Absent for model requests and in phase `list`. */
   readonly facts?: ActionFacts;
   readonly session_state?: SessionState;
   /** The session's last actions, the latest first. For packs alone: neither plugins nor reviewers are shown it. */

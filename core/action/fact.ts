@@ -1,6 +1,6 @@
+import type { ActionPlaces } from "./action-fact.ts";
 import { isJsonObject, type Json } from "./json.ts";
 import { memberPointer } from "./json-pointer.ts";
-import type { ActionFacts } from "./session-state.ts";
 
 /** Characters that are searched, in one text and in all. An action may be a thousand times as long. */
 const maxOfText = 16_384;
@@ -10,7 +10,7 @@ const maxOfAll = 65_536;
  * Finds hosts and paths in arguments without parsing any language: in texts and in names of members. `more` is true where
  * something was too long to be searched in full. The cost is bounded for any input.
  */
-export function findActionFacts(args: Json): ActionFacts {
+export function findPlaces(args: Json): ActionPlaces {
   let search: PlaceSearch | undefined;
   let left = maxOfAll;
   let cut = false;

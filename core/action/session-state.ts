@@ -37,15 +37,6 @@ export interface SessionState {
   readonly taints: readonly Taint[];
 }
 
-/** Hosts and paths in an action's arguments: at most 20 of each, and whether there are more. */
-export interface ActionFacts {
-  /** Hosts of URLs, with the port where one is written. */
-  readonly hosts: readonly string[];
-  /** Absolute and home-relative paths, and those that climb. */
-  readonly paths: readonly string[];
-  readonly more: boolean;
-}
-
 /** An earlier action of the same session. */
 export interface PastAction {
   /** Milliseconds since 1970. */

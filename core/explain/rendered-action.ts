@@ -1,6 +1,6 @@
 import { type ActionEnvelope, withOutput, withoutHistory } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
-import { findActionFacts } from "../action/fact.ts";
+import { findPlaces } from "../action/fact.ts";
 import { compileGlob } from "../action/glob.ts";
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { namesOfPointer, valueAt } from "../action/json-pointer.ts";
@@ -107,7 +107,7 @@ function replaceTold(action: ActionEnvelope, left: Told): ActionEnvelope {
 /** Facts were found in the arguments as these were. */
 function withFacts(changed: ActionEnvelope, { arguments: args, facts }: ActionEnvelope): ActionEnvelope {
   if (facts === undefined || changed.arguments === args) return changed;
-  return { ...changed, facts: findActionFacts(changed.arguments) };
+  return { ...changed, facts: { ...findPlaces(changed.arguments), effect: facts.effect } };
 }
 
 function objectOf(value: Json): JsonObject {

@@ -1,11 +1,11 @@
 import { posix } from "node:path";
+import type { ActionPlaces } from "../action/action-fact.ts";
 import type { Capability } from "../action/capability.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { foundPaths, newPlaceSearch, searchPaths } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import type { ActionFacts } from "../action/session-state.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { manifestDigest, readTaskManifest, type TaskManifest } from "./task-manifest.ts";
 
@@ -101,7 +101,7 @@ function departureOf(
 }
 
 /** Adds the paths among the words of texts that begin like a path: such a text may be a command. */
-function factsOf({ facts }: ActionEnvelope): ActionFacts {
+function factsOf({ facts }: ActionEnvelope): ActionPlaces {
   if (facts === undefined) throw new TypeError("findDepartures: expected an action with its facts");
   const search = newPlaceSearch();
   for (const path of facts.paths) for (const word of path.split(wordSeparators).slice(1)) searchPaths(search, word);

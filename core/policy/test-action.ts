@@ -1,5 +1,6 @@
+import { capabilityEffect } from "../action/action-fact.ts";
 import { type ActionEnvelope, sealEnvelope } from "../action/envelope.ts";
-import { findActionFacts } from "../action/fact.ts";
+import { findPlaces } from "../action/fact.ts";
 import type { JsonObject } from "../action/json.ts";
 import { withDefaults } from "../config/check.ts";
 import { toInstant } from "../config/format.ts";
@@ -58,7 +59,8 @@ function sessionOf(
   const now = Date.parse(action.time);
   const hasFacts = action.protocol !== "model" && action.phase !== "list";
   const at = (age: number): number => now - age * 1_000;
-  const derived = facts ?? (hasFacts ? findActionFacts(action.arguments) : null);
+  const effect = capabilityEffect(action.capability);
+  const derived = facts !== null ? { effect, ...facts } : hasFacts ? { ...findPlaces(action.arguments), effect } : null;
   return {
     ...(derived === null ? {} : { facts: derived }),
     ...(state === null

@@ -1,8 +1,9 @@
+import { capabilityEffect } from "../action/action-fact.ts";
 import type { BatchOperation, CommitHook } from "../action/commit-hook.ts";
 import { type ActionContext, type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import { findActionFacts } from "../action/fact.ts";
+import { findPlaces } from "../action/fact.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
@@ -61,7 +62,9 @@ export class SessionWatch implements Participant {
     const state = { session_state: entry.state(known, this.#options.clock()), history: entry.history };
     // Model requests reach no host or path themselves, and listed tools have no arguments.
     const hasFacts = protocol !== "model" && phase !== "list";
-    const context = hasFacts ? { facts: findActionFacts(attempted.arguments), ...state } : state;
+    const context = hasFacts
+      ? { facts: { ...findPlaces(attempted.arguments), effect: capabilityEffect(attempted.capability) }, ...state }
+      : state;
     return joinSession(this.#options, entry, known, context);
   }
 

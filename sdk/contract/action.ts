@@ -56,8 +56,13 @@ export interface ActionEnvelope {
   readonly session_state?: SessionState;
 }
 
-/** At most 20 of each, and whether there are more. */
+/** The effect of an action, weakest first. `unknown`: nobody can tell. */
+export type ActionEffect = "read" | "write" | "delete" | "execute" | "network" | "unknown";
+
+/** At most 20 hosts and paths, and whether there are more. */
 export interface ActionFacts {
+  /** The one of its strictest part, or of its capability where nothing else is known. */
+  readonly effect: ActionEffect;
   /** Hosts of URLs, with the port where one is written. */
   readonly hosts: readonly string[];
   /** Absolute and home-relative paths, and those that climb. */

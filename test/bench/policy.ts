@@ -21,7 +21,7 @@ const write = makeAction({
 });
 const inSession = makeAction({
   ...read,
-  facts: { hosts: ["example.com"], paths: ["/home/ada/project/src/index.ts"], more: false },
+  facts: { hosts: ["example.com"], paths: ["/home/ada/project/src/index.ts"], more: false, effect: "read" },
   session_state: { risk: 12, actions: 32, reviews: 1, tools: 4, new_tool: false, taints: [] },
   history: Array.from({ length: 32 }, (_, index) => ({
     at: Date.parse(read.time) - 1_000 * index,

@@ -85,7 +85,7 @@ describe("showAction(parts, action)", () => {
   }
 
   it("hides members that evidence never keeps, and facts that were found in them", async () => {
-    const facts = { hosts: ["secret.example"], paths: [], more: false };
+    const facts = { hosts: ["secret.example"], paths: [], more: false, effect: "read" as const };
     const changed = { arguments: { url: "https://secret.example/x", other: 1 }, facts };
     const told = await show([], changed, ["read_*:url"]);
     expect(told?.action.arguments).to.deep.equal({ url: "[redacted]", other: 1 });

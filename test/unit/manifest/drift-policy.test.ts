@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type ActionEnvelope, everyUpstream } from "../../../core/action/envelope.ts";
-import { findActionFacts } from "../../../core/action/fact.ts";
+import { findPlaces } from "../../../core/action/fact.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { DriftPolicy, type DriftRule } from "../../../core/manifest/manifest-control.ts";
 import { type Declaration, declare } from "../../../core/manifest/plan.ts";
@@ -45,7 +45,7 @@ describe("DriftPolicy.evaluate(action)", () => {
       task: "nightly",
       target: "files",
       tool: "read_file",
-      facts: findActionFacts(args),
+      facts: { ...findPlaces(args), effect: "read" as const },
       session_state,
     };
     return makeAction({ ...expected, ...changed });
@@ -120,7 +120,7 @@ describe("DriftPolicy.evaluate(action)", () => {
   });
 
   it("counts what is not known as outside", () => {
-    const facts = { hosts: [], paths: ["/srv/app/x"], more: true };
+    const facts = { hosts: [], paths: ["/srv/app/x"], more: true, effect: "read" as const };
     expect(said(action({ capability: "write", facts }))).to.equal("review resource write_domain");
     const wide = { ...manifest, expected_resources: ["*"], write_domains: ["*"] };
     declaration = declare(readTaskManifest(wide), "owner", "");

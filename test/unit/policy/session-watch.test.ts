@@ -72,7 +72,7 @@ describe("policy-packs/session-watch", () => {
     const texts = [...hostileTexts().values(), ...own.flatMap((source) => hostileTextsFor({ source }))];
     const taints = [{ name: "untrusted", target: "web", tool: "fetch", action: "a", at: 0 }];
     const state = { risk: 0, actions: 1, reviews: 0, tools: 1, new_tool: false, taints };
-    const facts = { hosts: ["a.example"], paths: [], more: false };
+    const facts = { hosts: ["a.example"], paths: [], more: false, effect: "read" as const };
     for (const each of texts) {
       for (const content of [each, each.slice(0, 7_990)]) {
         const asked = makeAction({ capability: "read", arguments: { url: content }, session_state: state, facts });

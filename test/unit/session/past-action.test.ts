@@ -1,7 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import type { ActionFacts, PastAction } from "../../../core/action/session-state.ts";
+import type { ActionFacts } from "../../../core/action/action-fact.ts";
+import type { PastAction } from "../../../core/action/session-state.ts";
 import { SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
 import { newAction } from "../../support/ledger-world.ts";
 
@@ -10,7 +11,7 @@ const table = new ToolTable();
 const limit = { killAt: 80, windowMs: 1, mode: "enforce" } as const;
 
 function remember(facts: Partial<ActionFacts>): SessionEntry {
-  const action = newAction({ facts: { hosts: [], paths: [], more: false, ...facts } });
+  const action = newAction({ facts: { hosts: [], paths: [], more: false, effect: "read", ...facts } });
   const entry = new SessionEntry("p", limit);
   entry.remember(action, table.find(action), "allow", true, 7);
   return entry;

@@ -96,6 +96,6 @@ const table = new ToolTable();
 
 function remember(entry: SessionEntry): void {
   const long = Array.from({ length: 4 }, (_, n) => `/${n}${"x".repeat(200)}`);
-  const action = newAction({ facts: { hosts: long, paths: long, more: false } });
+  const action = newAction({ facts: { hosts: long, paths: long, more: false, effect: "read" } });
   entry.remember(action, table.find(action), "allow", true, 1);
 }

@@ -39,7 +39,7 @@ describe("the SDK's contract of actions", () => {
       tool_definition: { digest: "sha256:00", annotations: {} },
       session: { id: "s", transport: "sse", label: "l" },
       untrusted: true,
-      facts: { hosts: ["a.example"], paths: ["/etc/hosts"], more: false },
+      facts: { hosts: ["a.example"], paths: ["/etc/hosts"], more: false, effect: "write" },
       session_state: {
         risk: 12,
         actions: 3,
