@@ -1,9 +1,15 @@
 import { expect } from "chai";
 import { lateServer } from "../../e2e/client/server-program.ts";
 import { openWorld, type World } from "../../e2e/client/world.ts";
-import { awaitNotification, connectClient, directKind, type McpClient } from "../../support/mcp-client.ts";
+import {
+  awaitNotification,
+  connectClient,
+  directKind,
+  type McpClient,
+  type ToolResult,
+} from "../../support/mcp-client.ts";
 import { runGateway } from "../../unit/cli/run.ts";
-import { publishedServers } from "./published-server.ts";
+import { type PublishedServer, publishedServers } from "./published-server.ts";
 
 /** Of each server, the tools that it lists and those of them that policy hides, because they say that they destroy. */
 const expected = {
@@ -34,24 +40,26 @@ type Tool = Awaited<ReturnType<McpClient["listTools"]>>[number];
 
 describe("13 published servers that each start after 3 s, behind one gateway with the settings that a newcomer has", () => {
   let world: World;
-  /** The tools that each server lists to a client of its own. */
+  let governed: McpClient;
+  /** The tools that each server lists to a client of its own, and what its call comes to there. */
   const direct = new Map<string, readonly Tool[]>();
+  const directly = new Map<string, CallEnd>();
 
   before(async () => {
     world = await openWorld({
       servers: (folder) => mapValues(publishedServers(folder), ({ program }) => lateServer("sleep 3", program)),
-      keys: mapValues(publishedServers("."), ({ keyVariable }) =>
-        keyVariable === undefined ? undefined : `env_from: [${keyVariable}]`,
-      ),
+      keys: mapValues(publishedServers("."), keysOf),
       env: Object.fromEntries(keyVariables.map((name) => [name, key])),
       rules: "baseline",
     });
-    for (const [name, { program, keyVariable }] of Object.entries(publishedServers(world.folder))) {
+    for (const [name, { program, keyVariable, call }] of Object.entries(publishedServers(world.folder))) {
       const env = keyVariable === undefined ? program.env : { ...program.env, [keyVariable]: key };
       const client = await connectClient(directKind("v1"), { ...program, env });
       direct.set(name, await client.listTools());
+      directly.set(name, await endOf(client, call));
       await client.close();
     }
+    governed = await world.connect("v1");
   });
 
   after(() => world?.stop());
@@ -62,13 +70,12 @@ describe("13 published servers that each start after 3 s, behind one gateway wit
   }
 
   it("offers the tools that they offer directly, but for those that policy hides, which the operator is shown with the rule", async () => {
-    const client = await world.connect("v1");
-    let offered = await client.listTools();
+    let offered = await governed.listTools();
     const isHere = (name: string): boolean =>
       (direct.get(name) ?? []).some(({ name: tool }) => offered.some((one) => one.name === tool));
     while (![...direct.keys()].every(isHere)) {
-      await awaitNotification(client, ({ method }) => method === "notifications/tools/list_changed");
-      offered = await client.listTools();
+      await awaitNotification(governed, ({ method }) => method === "notifications/tools/list_changed");
+      offered = await governed.listTools();
     }
     const lines = (await upstreamsList("--json")).trim().split("\n");
     const found = lines.map((line) => JSON.parse(line) as ListedUpstream);
@@ -90,7 +97,37 @@ describe("13 published servers that each start after 3 s, behind one gateway wit
     expect(text).to.include("notion/API-patch-page is hidden from the role admin, by baseline.hidden-tool: ");
     expect(text).to.include("playwright/browser_click is hidden from the role admin, by baseline.hidden-tool: ");
   });
+
+  for (const [name, { call }] of Object.entries(publishedServers("."))) {
+    it(`answers ${call[0]} as ${name} does directly, which sees the call once`, async () => {
+      expect(await endOf(governed, call)).to.deep.equal(directly.get(name));
+      expect(world.calls(name).map(({ params }) => [params?.name, params?.arguments])).to.deep.equal([call]);
+    });
+  }
+
+  it("answers eight of them with a result, and five with the error that they give without their service", () => {
+    const failed = [...directly].filter(([, end]) => "code" in end || end.isError === true).map(([name]) => name);
+    expect(failed).to.deep.equal(["github", "notion", "brave", "tavily", "context7"]);
+  });
 });
+
+/** What a call comes to: its result, or the error of JSON-RPC. */
+type CallEnd = ToolResult | { readonly code: unknown; readonly message: string };
+
+async function endOf(client: McpClient, [tool, args]: PublishedServer["call"]): Promise<CallEnd> {
+  try {
+    return await client.callTool(tool, args);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    return { code: error.code, message: error.message };
+  }
+}
+
+/** What the operator says of an upstream beside its program: what the called tool does, and where its key is. */
+function keysOf({ keyVariable, call }: PublishedServer): string {
+  const variable = keyVariable === undefined ? "" : `, env_from: [${keyVariable}]`;
+  return `capabilities: { ${call[0]}: read }${variable}`;
+}
 
 /** Leaves out what has no value. */
 function mapValues<From, To>(
