@@ -67,7 +67,7 @@ export interface ActionEnvelope {
 }
 
 /** The members that participants add to an action before policy sees it. */
-export type ActionContext = Partial<Pick<ActionEnvelope, "facts" | "session_state" | "history" | "ticket">>;
+export type ActionContext = Partial<Pick<ActionEnvelope, "session_state" | "history" | "ticket">>;
 
 const maxName = 512;
 
@@ -96,8 +96,7 @@ export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
 }
 
 /**
- * The action that policy sees: an attempt with the context that participants add, frozen to its last leaf. The only place
- * where an action on the road is copied.
+ * The action that policy sees: an attempt with the context that participants add, frozen to its last leaf.
  */
 export function freezeAction(
   attempted: ActionEnvelope,

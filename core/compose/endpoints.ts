@@ -4,6 +4,7 @@ import type { Tracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Ledger } from "../evidence/ledger.ts";
+import { FactReader } from "../fact/fact-reader.ts";
 import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import { Hold } from "../gateway/mcp/hold.ts";
 import type { DropReason } from "../gateway/mcp/notification.ts";
@@ -76,6 +77,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
   const road: Road = {
+    facts: new FactReader(),
     participants: open.participants,
     policies: chain,
     log: ledger.actions,

@@ -38,8 +38,15 @@ export interface EvidenceLog extends DecisionLog {
   ): Promise<void>;
 }
 
+/** Finds what actions do. */
+export interface ActionDescriber {
+  /** Returns the action with its facts. Neither throws nor rejects. */
+  describe(action: ActionEnvelope): ActionEnvelope | Promise<ActionEnvelope>;
+}
+
 /** Everything that actions pass through, in order. */
 export interface Road {
+  readonly facts: ActionDescriber;
   readonly participants: readonly Participant[];
   readonly policies: Evaluator;
   readonly log: EvidenceLog;
@@ -57,7 +64,7 @@ export type RunResult<Reply> =
   | { readonly kind: "withheld"; readonly evaluation: Evaluation; readonly approvalId: string | undefined };
 
 /**
- * Takes one action from attempt to answer: let each participant look, evaluate, authorize and commit, dispatch, judge the
+ * Takes one action from attempt to answer: find its facts, let each participant look, evaluate, authorize and commit, dispatch, judge the
  * output, commit, reply. The decision is durable before `dispatch` is called, the outcome before this resolves.
  *
  * Rejects with the error of the dispatch after recording the outcome as unknown, and with EVIDENCE_UNAVAILABLE when a
@@ -69,7 +76,8 @@ export async function runAction<Reply>(
   dispatch: Dispatch<Reply>,
   span: Span = noSpan,
 ): Promise<RunResult<Reply>> {
-  const { evaluation, gate } = await decide(road, attempted, span);
+  const found = road.facts.describe(attempted);
+  const { evaluation, gate } = await decide(road, found instanceof Promise ? await found : found, span);
   const { permission } = gate;
   if (permission === null) return refuse(attempted, evaluation, gate.review);
 
@@ -100,8 +108,10 @@ export async function evaluateAction(
   road: Road,
   attempted: ActionEnvelope,
 ): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
-  const contexts = road.participants.map((each) => each.describe?.(attempted));
-  const action = freezeAction(attempted, contexts);
+  const found = road.facts.describe(attempted);
+  const described = found instanceof Promise ? await found : found;
+  const contexts = road.participants.map((each) => each.describe?.(described));
+  const action = freezeAction(described, contexts);
   return { action, evaluation: await evaluateOrBlock(road, action) };
 }
 

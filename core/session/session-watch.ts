@@ -1,9 +1,7 @@
-import { capabilityEffect } from "../action/action-fact.ts";
 import type { BatchOperation, CommitHook } from "../action/commit-hook.ts";
 import { type ActionContext, type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import { findPlaces } from "../action/fact.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
@@ -56,15 +54,10 @@ export class SessionWatch implements Participant {
 
   /** Counts the action as one that its session is attempting, until it is committed or finished. */
   begin(attempted: ActionEnvelope): SessionParticipation {
-    const { tenant, session, principal, protocol, phase } = attempted;
+    const { tenant, session, principal } = attempted;
     const entry = this.#cache.open(tenant, session.id, principal.id);
     const known = this.#tools.find(attempted);
-    const state = { session_state: entry.state(known, this.#options.clock()), history: entry.history };
-    // Model requests reach no host or path themselves, and listed tools have no arguments.
-    const hasFacts = protocol !== "model" && phase !== "list";
-    const context = hasFacts
-      ? { facts: { ...findPlaces(attempted.arguments), effect: capabilityEffect(attempted.capability) }, ...state }
-      : state;
+    const context = { session_state: entry.state(known, this.#options.clock()), history: entry.history };
     return joinSession(this.#options, entry, known, context);
   }
 

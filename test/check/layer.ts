@@ -3,6 +3,7 @@ import { type Import, importsOf, type SourceTree } from "./source-tree.ts";
 /** The folders of `core/`, each line above those that may import it; see `core/README.md`. */
 export const layers: readonly (readonly string[])[] = [
   ["action"],
+  ["fact"],
   ["config", "identity", "observe", "operation"],
   ["store"],
   ["evidence"],

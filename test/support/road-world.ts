@@ -3,6 +3,7 @@ import { type ActionEnvelope, freezeAction } from "../../core/action/envelope.ts
 import type { Evaluation } from "../../core/action/evaluation.ts";
 import type { Participant, Participation, PendingDecision } from "../../core/action/participant.ts";
 import { approvalParticipant } from "../../core/approval/participant.ts";
+import { FactReader } from "../../core/fact/fact-reader.ts";
 import type { Evaluator, Road } from "../../core/road/run.ts";
 import type { ApprovalWorld } from "./approval-world.ts";
 
@@ -28,6 +29,7 @@ export function roadOf(
   others: readonly Participant[] = [],
 ): Road {
   return {
+    facts: new FactReader(),
     participants: [approvalParticipant(approvals.queue), ...others],
     policies,
     log: ledger.ledger.actions,

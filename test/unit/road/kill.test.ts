@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Policy } from "../../../core/action/policy.ts";
+import { FactReader } from "../../../core/fact/fact-reader.ts";
 import type { KillTarget } from "../../../core/kill/kill.ts";
 import { killParticipant } from "../../../core/kill/kill-switch.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
@@ -58,6 +59,7 @@ for (const target of targets) {
       });
       // The kill participant without its policy is its check in the turn of the commit alone.
       const road: Road = {
+        facts: new FactReader(),
         participants: guards.inTurn ? [killParticipant(world.killSwitch), world.watch] : [world.watch],
         policies: chain,
         log: world.ledger.actions,

@@ -7,6 +7,7 @@ import type { Finding, Policy } from "../../../core/action/policy.ts";
 import { SigningKey } from "../../../core/action/signing-key.ts";
 import { Approvals } from "../../../core/approval/approvals.ts";
 import { approvalParticipant } from "../../../core/approval/participant.ts";
+import { FactReader } from "../../../core/fact/fact-reader.ts";
 import { killParticipant } from "../../../core/kill/kill-switch.ts";
 import { manifestParticipant, openManifestControl } from "../../../core/manifest/manifest-control.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
@@ -121,6 +122,7 @@ class Lane {
       elapsedMs: () => 0,
     });
     const road = {
+      facts: new FactReader(),
       participants: this.#participants,
       policies: chain,
       log: this.#world.ledger.actions,

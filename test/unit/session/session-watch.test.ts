@@ -75,13 +75,6 @@ describe("SessionWatch", () => {
       }
     });
 
-    it("tells where it reaches to, but for model requests and tools that are listed", async () => {
-      await start();
-      expect(world.watch.describe(newAction()).facts?.paths).to.deep.equal(["/srv/notes/today.md"]);
-      expect(world.watch.describe(newAction({ protocol: "model" })).facts).to.equal(undefined);
-      expect(world.watch.describe(newAction({ phase: "list" })).facts).to.equal(undefined);
-    });
-
     it("counts those that are being judged beside it, each once, until they are decided", async () => {
       await start();
       const actions = Array.from({ length: 5 }, () => newAction());

@@ -1,0 +1,135 @@
+import {
+  type ActionEffect,
+  type ActionFacts,
+  type ActionPlaces,
+  capabilityEffect,
+  type FactStatement,
+  type SqlDialect,
+  sqlDialects,
+} from "../action/action-fact.ts";
+import { type Capability, capabilities } from "../action/capability.ts";
+import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
+import { findPlaces } from "../action/fact.ts";
+import { compileGlob } from "../action/glob.ts";
+import { isJsonObject, type Json } from "../action/json.ts";
+import type { FactParsers, ParserLoaders, ParserName } from "./parser.ts";
+import { parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
+import { pickStated, type StatedArguments } from "./stated-value.ts";
+
+/** The operator's statements about the tools of one upstream, by name or glob; of several that match, the longest counts. */
+export type ToolStatements = Readonly<Record<string, FactStatement>>;
+
+interface FactReaderOptions {
+  /** By the name of the upstream. */
+  readonly statements?: ReadonlyMap<string, ToolStatements>;
+  readonly parsers?: ParserLoaders;
+}
+
+/** The effect of an action without statements, by the capability of its tool. */
+const effectOf = Object.fromEntries(capabilities.map((each) => [each, capabilityEffect(each)])) as Readonly<
+  Record<Capability, ActionEffect>
+>;
+
+/** Finds what an action does, before any policy sees it. */
+export class FactReader {
+  readonly #statements: ReadonlyMap<string, ToolStatements>;
+  readonly #loaders: ParserLoaders;
+  readonly #parsers: { -readonly [Name in ParserName]?: FactParsers[Name] } = {};
+
+  constructor({ statements = new Map(), parsers = {} }: FactReaderOptions = {}) {
+    this.#statements = statements;
+    this.#loaders = parsers;
+  }
+
+  /**
+   * Returns the action with its facts; a model request, and a tool that is listed, without any. Neither throws nor rejects:
+   * what cannot be read has the effect `unknown`. A promise only where a parser has to be loaded first.
+   */
+  describe(action: ActionEnvelope): ActionEnvelope | Promise<ActionEnvelope> {
+    // Model requests reach no host or path themselves, and listed tools have no arguments.
+    if (action.protocol === "model" || action.phase === "list") return action;
+    const statement = this.#statementOf(action);
+    if (statement !== undefined) return this.#describeStated(action, pickStated(action.arguments, statement));
+    return { ...action, facts: { ...findPlaces(action.arguments), effect: effectOf[action.capability] } };
+  }
+
+  #statementOf({ protocol, target, tool, arguments: args }: ActionEnvelope): FactStatement | undefined {
+    if (protocol !== "mcp") return directStatement(protocol, args);
+    const tools = this.#statements.get(target);
+    return tools && statementFor(tools, tool);
+  }
+
+  #describeStated(action: ActionEnvelope, stated: StatedArguments): ActionEnvelope | Promise<ActionEnvelope> {
+    const missing = parsersFor(stated).filter((name) => this.#parsers[name] === undefined);
+    const describe = (): ActionEnvelope => withFacts(action, readStated(stated, this.#parsers));
+    return missing.length === 0 ? describe() : this.#load(missing).then(describe);
+  }
+
+  /** Resolves once each of these parsers is there, or cannot be had. */
+  async #load(names: readonly ParserName[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#loadOne(name)));
+  }
+
+  async #loadOne<Name extends ParserName>(name: Name): Promise<void> {
+    try {
+      const loaded = await this.#loaders[name]?.();
+      if (loaded !== undefined) this.#parsers[name] = loaded;
+    } catch {
+      // Without it the effect is unknown; the next action tries again.
+    }
+  }
+}
+
+function statementFor(tools: ToolStatements, tool: string): FactStatement | undefined {
+  let best: string | undefined;
+  for (const pattern of Object.keys(tools)) {
+    if (pattern.length > (best?.length ?? -1) && compileGlob(pattern).test(tool)) best = pattern;
+  }
+  return best === undefined ? undefined : tools[best];
+}
+
+/** The statement that the arguments of a direct action carry by definition. */
+function directStatement(protocol: Protocol, args: Json): FactStatement | undefined {
+  if (protocol === "shell") return { shell: "command" };
+  if (protocol === "git") return { git: "args" };
+  if (protocol === "http") return { url: ["url"] };
+  return protocol === "sql" ? { sql: "statement", dialect: dialectIn(args) } : undefined;
+}
+
+function dialectIn(args: Json): SqlDialect | undefined {
+  const dialect = isJsonObject(args) ? args.dialect : undefined;
+  return sqlDialects.find((each) => each === dialect);
+}
+
+function withFacts(action: ActionEnvelope, { kinds, places, effect }: StatedFacts): ActionEnvelope {
+  const facts: ActionFacts = {
+    ...joinPlaces([findPlaces(action.arguments), ...places]),
+    effect: effect ?? effectOf[action.capability],
+    ...kinds,
+  };
+  return { ...action, facts };
+}
+
+const maxPlaces = 20;
+
+/** The places of all, each once. */
+function joinPlaces(all: readonly ActionPlaces[]): ActionPlaces {
+  const hosts = new Set<string>();
+  const paths = new Set<string>();
+  for (const found of all) {
+    for (const host of found.hosts) if (!hasHost(hosts, host)) hosts.add(host);
+    for (const path of found.paths) paths.add(path);
+  }
+  return {
+    hosts: [...hosts].slice(0, maxPlaces),
+    paths: [...paths].slice(0, maxPlaces),
+    more: all.some(({ more }) => more) || hosts.size > maxPlaces || paths.size > maxPlaces,
+  };
+}
+
+/** Returns true where the host is there, alone or with its port. */
+function hasHost(hosts: ReadonlySet<string>, host: string): boolean {
+  if (hosts.has(host) || hosts.has(`[${host}]`)) return true;
+  for (const each of hosts) if (each.startsWith(`${host}:`) || each.startsWith(`[${host}]:`)) return true;
+  return false;
+}
