@@ -31,8 +31,8 @@ export interface Match {
 const maxNamed = 8;
 
 /**
- * Reads a rule's checked `match`; none means every action of phase `input`. A value is a name, a glob or a list of them.
- * One that no action can match is a fault: the rule would look like protection.
+ * Reads a rule's checked `match`; none means every action of phase `input`. A value is a name, a glob or a list of them; of a
+ * key with few values, `!` before one excludes it. What no action can match is a fault: the rule would look like protection.
  */
 export function parseMatch(node: YamlNode | undefined, faults: FaultList): Match {
   const choices = <T extends string>(key: string, all: readonly T[], fallback: readonly T[]): readonly T[] => {
@@ -78,15 +78,22 @@ function expandChoices<T extends string>(
   all: readonly T[],
   faults: FaultList,
 ): readonly T[] {
-  const chosen = new Set<T>();
-  for (const { text, node } of parseTexts(key, value, faults)) {
-    const matching = all.filter((choice) => compileGlob(text).test(choice));
-    for (const choice of matching) chosen.add(choice);
+  const [chosen, excluded] = [new Set<T>(), new Set<T>()];
+  const named = parseTexts(key, value, faults);
+  for (const { text, node } of named) {
+    const isExcluding = text.startsWith("!");
+    const pattern = isExcluding ? text.slice(1) : text;
+    const matching = all.filter((choice) => compileGlob(pattern).test(choice));
+    for (const choice of matching) (isExcluding ? excluded : chosen).add(choice);
     if (matching.length > 0) continue;
-    const hint = didYouMean(text, all);
+    const hint = didYouMean(pattern, all);
     faults.addAt(node.place, `\`${text.slice(0, 64)}\` matches no ${key} (${all.join(", ")}): the rule is dead${hint}`);
   }
-  return all.filter((choice) => chosen.has(choice));
+  const isOnlyExcluding = named.every(({ text }) => text.startsWith("!"));
+  const left = all.filter((choice) => (isOnlyExcluding || chosen.has(choice)) && !excluded.has(choice));
+  if (left.length === 0 && excluded.size > 0)
+    faults.addAt(value.place, `\`${key}\` excludes all that it names: the rule is dead`);
+  return left;
 }
 
 function identify(parts: object, names: Match["names"]): string {

@@ -98,6 +98,18 @@ describe("parseRule(node)", () => {
       ],
     ],
     [
+      "a match that excludes what it names",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { capability: [read, '!re*'] } }"),
+      ["rules/a.yaml:2:69: `capability` excludes all that it names: the rule is dead"],
+    ],
+    [
+      "an excluded capability that is none",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { capability: '!raed' } }"),
+      [
+        "rules/a.yaml:2:69: `!raed` matches no capability (read, generate, network, write, execute, approve, deploy, delete): the rule is dead; did you mean `read`?",
+      ],
+    ],
+    [
       "a match with nothing",
       packOf("  - { id: sample.a, title: A, decision: allow, match: { tool: [] } }"),
       ["rules/a.yaml:2:63: expected `tool` to name something, got an empty list: the rule is dead"],
