@@ -4,7 +4,7 @@ import type { Tracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Ledger } from "../evidence/ledger.ts";
-import { FactReader } from "../fact/fact-reader.ts";
+import { FactReader, type ToolStatements } from "../fact/fact-reader.ts";
 import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import { Hold } from "../gateway/mcp/hold.ts";
 import type { DropReason } from "../gateway/mcp/notification.ts";
@@ -77,7 +77,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
   const road: Road = {
-    facts: new FactReader(),
+    facts: new FactReader({ statements: statementsOf(config) }),
     participants: open.participants,
     policies: chain,
     log: ledger.actions,
@@ -112,6 +112,12 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     tracer: open.tracer,
   });
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
+}
+
+/** The operator's statements about the tools of each upstream that has any. */
+function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, ToolStatements> {
+  const stated = upstreams.filter(({ facts }) => Object.keys(facts).length > 0);
+  return new Map(stated.map(({ name, facts }) => [name, facts]));
 }
 
 function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared: Shared): SseParts {

@@ -29,6 +29,8 @@ export type FormatName =
   | "tool_prefix"
   | "tool_glob"
   | "action_glob"
+  | "argument_place"
+  | "absolute_path"
   | "field_glob"
   | "rule_glob"
   | "meta_key"
@@ -103,6 +105,11 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   },
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
+  argument_place: shown(
+    "the name of an argument, or a JSON Pointer like `/steps/*/command`",
+    /^(?:[^/\p{Cc}\p{Cs}][^\p{Cc}\p{Cs}]{0,255}|(?:\/(?:[^~/\p{Cc}\p{Cs}]|~[01]){0,256}){1,16})$/u,
+  ),
+  absolute_path: shown("an absolute path", /^\/[^\p{Cc}\p{Cs}]{0,4095}$/u),
   action_glob: shown(
     "the name of a tool or method, in which `*` stands for any characters",
     /^[A-Za-z0-9_.*/-]{1,128}$/,

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { FactStatement } from "../action/action-fact.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import type { FileForm, ProviderForm, UpstreamForm, WebhookForm, WitnessForm } from "./file-schema.ts";
 import type { TrustPolicy } from "./trust-policy.ts";
@@ -117,8 +118,11 @@ export interface HttpEndpoint {
 /** The settings of an upstream that do not depend on its transport. */
 export type UpstreamSettings = Omit<
   Camel<UpstreamForm>,
-  "transport" | "command" | "args" | "cwd" | "env" | "envFrom" | "url" | "headers" | "headersEnv"
->;
+  "transport" | "command" | "args" | "cwd" | "env" | "envFrom" | "url" | "headers" | "headersEnv" | "facts"
+> & {
+  /** By name or glob of a tool. */
+  readonly facts: Readonly<Record<string, FactStatement>>;
+};
 export type StdioConfig = StdioEndpoint & UpstreamSettings & WithOrigins;
 export type HttpConfig = HttpEndpoint & UpstreamSettings & WithOrigins;
 export type UpstreamConfig = StdioConfig | HttpConfig;

@@ -4,6 +4,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { deepFreeze } from "../action/json.ts";
 import { checkDocument, memberSchema } from "./check.ts";
 import { describeFileError, readDocument } from "./document.ts";
+import { buildStatement } from "./fact-schema.ts";
 import { FaultList } from "./fault.ts";
 import {
   type FileDraft,
@@ -166,11 +167,12 @@ function buildUpstream(
   { values, origins }: SourcedValues,
   folder: string,
 ): GatewayConfig["upstreams"][number] {
-  const { transport, command, args, cwd, env, envFrom, url, headers, headersEnv, ...settings } = toCamel(
+  const { transport, command, args, cwd, env, envFrom, url, headers, headersEnv, facts, ...settings } = toCamel(
     form,
     fileSchema.properties.upstreams.items,
   );
-  return { ...buildEndpoint(form, values, folder), ...settings, origins };
+  const statements = Object.entries(form.facts).map(([tool, statement]) => [tool, buildStatement(statement)] as const);
+  return { ...buildEndpoint(form, values, folder), ...settings, facts: Object.fromEntries(statements), origins };
 }
 
 function buildEndpoint(

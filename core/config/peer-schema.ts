@@ -1,5 +1,6 @@
 import { capabilities } from "../action/capability.ts";
 import { droppedHints, modelHints } from "../action/model-api.ts";
+import { factStatements } from "./fact-schema.ts";
 import { enumeration, flag, integer, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 export const upstreamSchema = object("One MCP server.", {
@@ -114,6 +115,7 @@ export const upstreamSchema = object("One MCP server.", {
     enumeration("The capability.", capabilities),
     { default: {} },
   ),
+  facts: factStatements,
   trust_annotations: flag(
     "Let the upstream's tool annotations decide the capability of a tool that `capabilities` leaves out. Else they can only strengthen it.",
     {

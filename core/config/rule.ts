@@ -1,6 +1,7 @@
 import { maxTaints } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
 import type { Draft } from "./check.ts";
+import { checkStatements } from "./fact-schema.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
 import { isReservedHeader } from "./gateway-config.ts";
@@ -227,6 +228,7 @@ function checkUpstreams(upstreams: Draft<readonly UpstreamForm[]>, faults: Fault
     checkTimeouts(upstream, at(index), faults);
     checkVariables(upstream, at(index), faults);
     checkHeaders(upstream, at(index), faults);
+    checkStatements(upstream.facts, `${at(index)}.facts`, faults);
   });
 }
 

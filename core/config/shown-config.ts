@@ -24,7 +24,7 @@ export function hideSecrets(form: FileForm): JsonObject {
 }
 
 function hideIn(value: unknown, schema: TSchema): Json {
-  if (Array.isArray(value)) return value.map((item) => hideIn(item, schema.items));
+  if (Array.isArray(value)) return value.map((item) => hideIn(item, schema.items ?? {}));
   if (typeof value === "string" && secretFormats.has(schema.format)) return outlineText(value);
   const isOpaque = schema.properties === undefined && schema.additionalProperties === undefined;
   if (typeof value !== "object" || value === null || isOpaque) return value as Json;

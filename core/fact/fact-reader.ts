@@ -16,7 +16,10 @@ import type { FactParsers, ParserLoaders, ParserName } from "./parser.ts";
 import { parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
 import { pickStated, type StatedArguments } from "./stated-value.ts";
 
-/** The operator's statements about the tools of one upstream, by name or glob; of several that match, the longest counts. */
+/**
+ * The operator's statements about the tools of one upstream, by name or glob: the name counts before globs, a longer glob
+ * before a shorter one.
+ */
 export type ToolStatements = Readonly<Record<string, FactStatement>>;
 
 interface FactReaderOptions {
@@ -56,7 +59,8 @@ export class FactReader {
   #statementOf({ protocol, target, tool, arguments: args }: ActionEnvelope): FactStatement | undefined {
     if (protocol !== "mcp") return directStatement(protocol, args);
     const tools = this.#statements.get(target);
-    return tools && statementFor(tools, tool);
+    // Methods, such as `resources/read`, are no tools.
+    return tools === undefined || tool.includes("/") ? undefined : statementFor(tools, tool);
   }
 
   #describeStated(action: ActionEnvelope, stated: StatedArguments): ActionEnvelope | Promise<ActionEnvelope> {
@@ -81,6 +85,7 @@ export class FactReader {
 }
 
 function statementFor(tools: ToolStatements, tool: string): FactStatement | undefined {
+  if (Object.hasOwn(tools, tool)) return tools[tool];
   let best: string | undefined;
   for (const pattern of Object.keys(tools)) {
     if (pattern.length > (best?.length ?? -1) && compileGlob(pattern).test(tool)) best = pattern;

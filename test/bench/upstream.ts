@@ -31,6 +31,7 @@ const fleet = new UpstreamFleet({
       maxConnections: 64,
       idleMs: 60_000,
       capabilities: {},
+      facts: {},
       trustAnnotations: false,
       untrusted: [],
     },

@@ -18,6 +18,7 @@ export function demoUpstream(env: Readonly<Record<string, string>> = {}): Upstre
     maxConnections: 4,
     idleMs: 300_000,
     capabilities: { list_notes: "read", read_note: "read", write_note: "write", delete_note: "delete" },
+    facts: {},
     trustAnnotations: false,
     untrusted: [],
   };

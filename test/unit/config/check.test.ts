@@ -72,6 +72,26 @@ describe("checkDocument(node, schema, faults)", () => {
         `upstreams: [{${stdio}, capabilities: {'a b': read}}]`,
         "1:70: upstreams[0].capabilities: expected a tool name, in which `*` stands for any characters as key, got `a b`",
       ],
+      [
+        `upstreams: [{${stdio}, facts: {run: {shell: /a~2}}}]`,
+        "1:76: upstreams[0].facts.run.shell: expected the name of an argument, or a JSON Pointer like `/steps/*/command`, got `/a~2`",
+      ],
+      [
+        `upstreams: [{${stdio}, facts: {run: {url: []}}}]`,
+        "1:74: upstreams[0].facts.run.url: expected the name of an argument, a JSON Pointer like `/steps/*/url`, or a list of 1 to 20 of them, got a list",
+      ],
+      [
+        `upstreams: [{${stdio}, facts: {run: {sql: q, dialect: oracle}}}]`,
+        "1:86: upstreams[0].facts.run.dialect: expected `postgresql`, `mysql`, `sqlite` or `mssql`, got `oracle`",
+      ],
+      [
+        `upstreams: [{${stdio}, facts: {run: {path: p, root: work}}}]`,
+        "1:84: upstreams[0].facts.run.root: expected an absolute path, got `work`",
+      ],
+      [
+        `upstreams: [{${stdio}, facts: {run: {shell: c, command: c}}}]`,
+        "1:79: upstreams[0].facts.run.command: unknown key, expected one of `shell`, `git`, `sql`, `dialect`, `url`, `path`, `root`, `address`",
+      ],
     ];
     for (const [text, fault] of table) {
       it(`refuses ${text}`, async () => {

@@ -61,6 +61,8 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, policy: {plugins: [{path: /p, taints: [a]}]}}",
       "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example'}]}",
       "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example', untrusted: [b]}]}",
+      "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example', facts: {b: {shell: c}}}]}",
+      "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example', facts: {b: {git: c}}}]}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",
       "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}]}`,
@@ -114,6 +116,7 @@ function upstream(headers: Readonly<Record<string, string>>): UpstreamConfig {
     maxConnections: 1,
     idleMs: 1000,
     capabilities: {},
+    facts: {},
     trustAnnotations: false,
     untrusted: [],
   };

@@ -148,6 +148,11 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
   action_glob: { fit: ["*", "resources/*", "notifications/message"], unfit: ["", "a b", "a?", "ä", "a".repeat(129)] },
+  argument_place: {
+    fit: ["command", "a/b", "to addresses", "/steps/*/command", "/", "/a~1b/~0", "//"],
+    unfit: ["", "a\nb", "/a~2", "/a~", "/a\0", "a".repeat(257), `/${"a".repeat(257)}`, "/a".repeat(17)],
+  },
+  absolute_path: { fit: ["/", "/srv/a b"], unfit: ["", "srv", "./srv", "~/srv", "C:\\srv", "/a\nb"] },
   printable: { fit: ["a", " a b ", "ä — 漢", "a\n"], unfit: ["", "  ", "a\u200bb", "a\u202e", "a\nb"] },
   timestamp: {
     fit: ["2026-12-31T00:00:00Z", "2026-12-31T00:00:00.5+01:00"],

@@ -37,6 +37,13 @@ describe("loadConfig(path, env)", () => {
     expect(await tenantOf(["acme", "other"], ", tenant: other")).to.equal("other");
   });
 
+  it("takes one place for a list of one, and leaves out what is not stated", async () => {
+    const config = await loadText(
+      "upstreams: [{name: a, transport: http, url: 'https://a.example', facts: {f: {url: u, path: [p, /q/*]}, s: {sql: q}}}]",
+    );
+    expect(config.upstreams[0]?.facts).to.deep.equal({ f: { url: ["u"], path: ["p", "/q/*"] }, s: { sql: "q" } });
+  });
+
   describe("when the file uses every key", () => {
     const env = {
       ACME_REVIEWER_KEY: environmentKey,

@@ -182,6 +182,19 @@ describe("checkRules(draft, secrets, faults)", () => {
     ]);
   });
 
+  it("refuses a statement about arguments that states nothing", async () => {
+    const textsOfFacts = (facts: string) => textsOf(`upstreams: [${stdio("a", `, facts: ${facts}`)}]`);
+    expect(await textsOfFacts("{run: {}, q: {dialect: mysql}, r: {url: u, root: /srv}}")).to.deep.equal([
+      "upstreams[0].facts.run: expected at least one of `shell`, `git`, `sql`, `url`, `path`, `address`, got none",
+      "upstreams[0].facts.q: expected at least one of `shell`, `git`, `sql`, `url`, `path`, `address`, got none",
+      "upstreams[0].facts.q.dialect: expected this key only beside `sql`, got it without",
+      "upstreams[0].facts.r.root: expected this key only beside `path`, got it without",
+    ]);
+    expect(
+      await textsOfFacts("{run: {shell: c}, q: {sql: s, dialect: mysql}, r: {path: p, root: /srv}}"),
+    ).to.deep.equal([]);
+  });
+
   it("refuses times in the wrong order", async () => {
     expect(await textsOf("limits: {headers_ms: 31000}")).to.deep.equal([
       "limits.body_ms: expected at least `limits.headers_ms` (31000), got 25000",

@@ -15,7 +15,8 @@ describe("writeShown(hideSecrets(form))", () => {
   it("means the same as the file, where nothing is hidden", async () => {
     const file = `
 keys: [{id: me, tenant: acme, role: admin, key_hash: "${hashA}"}]
-upstreams: [{name: files, transport: stdio, command: run, env_from: [WHO], capabilities: {"read_*": read}}]
+upstreams: [{name: files, transport: stdio, command: run, env_from: [WHO], capabilities: {"read_*": read},
+  facts: {run: {shell: command, url: [a, /b/*/c]}, "q*": {sql: q, dialect: mysql}, f: {path: p, root: /srv}}}]
 policy: {packs: [{path: mine, settings: {limit: 3, names: [a]}, shadow_rules: [mine.*]}]}
 sessions: {risk: {kill_at: 70}}
 `;

@@ -34,6 +34,7 @@ export const settings: UpstreamSettings = {
   maxConnections: 8,
   idleMs: 60_000,
   capabilities: {},
+  facts: {},
   trustAnnotations: false,
   untrusted: [],
 };
