@@ -21,6 +21,11 @@ export const everyUpstream = "*";
 export interface ToolDefinition {
   readonly digest: string;
   readonly annotations: JsonObject;
+  /** This and the members below: in phase `list` only. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly input_schema?: JsonObject;
+  readonly output_schema?: JsonObject;
 }
 
 export interface ClientIdentity {

@@ -222,6 +222,10 @@ const actionMembers = {
     object("The tool as its upstream described it.", {
       digest: label("Its digest.", `sha256:${"0".repeat(64)}`),
       annotations: jsonObject("Its annotations.", { default: {} }),
+      title: optional(string("Its title, in phase `list`.", { format: "argument" })),
+      description: optional(string("Its description, in phase `list`.", { format: "argument" })),
+      input_schema: optional(jsonObject("The schema of its arguments, in phase `list`.")),
+      output_schema: optional(jsonObject("The schema of its results, in phase `list`.")),
     }),
   ),
   untrusted: flag("The operator marked the tool as a source of untrusted content.", { default: false }),

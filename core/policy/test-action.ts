@@ -1,5 +1,5 @@
 import { capabilityEffect } from "../action/action-fact.ts";
-import { type ActionEnvelope, sealEnvelope } from "../action/envelope.ts";
+import { type ActionEnvelope, sealEnvelope, type ToolDefinition } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
 import type { JsonObject } from "../action/json.ts";
 import { withDefaults } from "../config/check.ts";
@@ -37,12 +37,19 @@ export function buildTestAction(given: JsonObject, subject: Subject): ActionEnve
     arguments: form.arguments,
     ...(continuation === null ? {} : { continuation }),
     ...(Object.hasOwn(given, "output") ? { output: form.output } : {}),
-    ...(form.tool_definition === null ? {} : { tool_definition: form.tool_definition }),
+    ...(form.tool_definition === null ? {} : { tool_definition: definitionOf(form.tool_definition) }),
     ...(untrusted ? { untrusted } : {}),
     ...(ticket === null ? {} : { ticket: ticketOf(ticket) }),
     client,
   };
   return sealEnvelope({ ...action, ...sessionOf(form, action, subject) });
+}
+
+/** The definition without the members that the case leaves out. */
+function definitionOf(form: NonNullable<TestEnvelopeForm["tool_definition"]>): ToolDefinition {
+  const { digest, annotations, ...given } = form;
+  const members = Object.entries(given).filter(([, value]) => value !== null);
+  return { digest, annotations, ...(Object.fromEntries(members) as Partial<ToolDefinition>) };
 }
 
 /** The id of a ticket that is forged or of another tenant cannot be believed. */

@@ -89,7 +89,11 @@ export class ToolReader {
     if (typeof name !== "string" || !toolNamePattern.test(name) || !toolNamePattern.test(exposedName)) {
       return "the name is not 1 to 128 letters, digits, `_`, `-` or `.`";
     }
+    // What policy is shown of a definition must be what clients are shown.
+    const misread = (["title", "description"] as const).find((member) => !isTextOrAbsent(definition[member]));
+    if (misread !== undefined) return `the ${misread} is not a text`;
     if (!isJsonObject(inputSchema)) return "the tool has no input schema";
+    if (outputSchema !== undefined && !isJsonObject(outputSchema)) return "the output schema is not an object";
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
@@ -130,6 +134,10 @@ export class ToolReader {
     }
     return best === undefined ? undefined : capabilities[best];
   }
+}
+
+function isTextOrAbsent(value: Json | undefined): boolean {
+  return value === undefined || typeof value === "string";
 }
 
 function hints(annotations: JsonObject): { readonly readOnlyHint?: boolean; readonly destructiveHint?: boolean } {

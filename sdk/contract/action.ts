@@ -43,7 +43,7 @@ export interface ActionEnvelope {
   /** The upstream's answer; in phase `output` only. */
   readonly output?: Json;
   /** The tool as its upstream described it. */
-  readonly tool_definition?: { readonly digest: string; readonly annotations: JsonObject };
+  readonly tool_definition?: ToolDefinition;
   /** True where the operator marked the tool as a source of untrusted content. */
   readonly untrusted?: true;
   /** The capability ticket that came with it. */
@@ -54,6 +54,17 @@ export interface ActionEnvelope {
   readonly facts?: ActionFacts;
   /** The state of its session before it. */
   readonly session_state?: SessionState;
+}
+
+/** The tool as its upstream described it: whole in phase `list`, else digest and annotations alone. */
+export interface ToolDefinition {
+  /** `sha256:<hex>` over the RFC 8785 bytes of the definition. */
+  readonly digest: string;
+  readonly annotations: JsonObject;
+  readonly title?: string;
+  readonly description?: string;
+  readonly input_schema?: JsonObject;
+  readonly output_schema?: JsonObject;
 }
 
 /** The effect of an action, weakest first. `unknown`: nobody can tell. */

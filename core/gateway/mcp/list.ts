@@ -1,8 +1,8 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
-import { everyUpstream } from "../../action/envelope.ts";
+import { everyUpstream, type ToolDefinition } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
-import type { JsonObject } from "../../action/json.ts";
+import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
 import type { Answer } from "../../road/dispatch.ts";
@@ -82,7 +82,20 @@ function seeing(tool: ListedTool): Attempt {
     target: tool.upstream,
     capability: tool.capability,
     arguments: {},
-    definition: { digest: tool.digest, annotations: tool.annotations },
+    definition: wholeDefinition(tool),
+  };
+}
+
+/** The definition with every member that policy may judge. */
+function wholeDefinition({ digest, annotations, definition }: ListedTool): ToolDefinition {
+  const { title = annotations.title, description, inputSchema, outputSchema } = definition;
+  return {
+    digest,
+    annotations,
+    ...(typeof title === "string" ? { title } : {}),
+    ...(typeof description === "string" ? { description } : {}),
+    ...(isJsonObject(inputSchema) ? { input_schema: inputSchema } : {}),
+    ...(isJsonObject(outputSchema) ? { output_schema: outputSchema } : {}),
   };
 }
 

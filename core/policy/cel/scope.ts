@@ -55,6 +55,17 @@ function withAges(items: readonly { readonly at: number }[], { time }: ActionEnv
 /** The variables that an expression may name, with their shapes. */
 export type Scope = ReadonlyMap<string, Shape>;
 
+const definitionMembers = { digest: shapes.string, annotations: shapes.json };
+
+/** Listing a tool is the one phase in which its whole definition is judged. */
+const wholeDefinition: Shape = recordShape({
+  ...definitionMembers,
+  title: shapes.string,
+  description: shapes.string,
+  input_schema: shapes.json,
+  output_schema: shapes.json,
+});
+
 const everyPhase: Readonly<Record<string, Shape>> = {
   protocol: shapes.string,
   phase: shapes.string,
@@ -66,7 +77,7 @@ const everyPhase: Readonly<Record<string, Shape>> = {
   principal: recordShape({ id: shapes.string, role: shapes.string, key_id: shapes.string }),
   session: recordShape({ id: shapes.string, transport: shapes.string, label: shapes.string }),
   client: recordShape({ name: shapes.string, version: shapes.string, address: shapes.string }),
-  tool_definition: recordShape({ digest: shapes.string, annotations: shapes.json }),
+  tool_definition: recordShape(definitionMembers),
   now: shapes.time,
   ticket: recordShape({ id: shapes.string, standing: shapes.string }),
   ...sessionShapes,
@@ -95,7 +106,8 @@ export function ruleScope(phases: readonly Phase[], settings: Shape, data: Shape
   const own = Object.entries({ ...byPhase.output }).filter(([name]) =>
     phases.every((phase) => Object.hasOwn(byPhase[phase], name)),
   );
-  return new Map([...Object.entries(everyPhase), ...own, ["settings", settings], ["data", data]]);
+  const scope = new Map([...Object.entries(everyPhase), ...own, ["settings", settings], ["data", data]]);
+  return phases.every((phase) => phase === "list") ? scope.set("tool_definition", wholeDefinition) : scope;
 }
 
 /** The pack's own variables. */

@@ -195,6 +195,9 @@ describe("CelEngine.compile(text, scope)", () => {
     expect(faultOf("args.x == 1", ["list"])).to.contain("`args` is available in phase `input` and `output` only");
     expect(faultOf("output.x == 1", ["input", "output"])).to.contain("`output` is available in phase `output` only");
     expect(faultOf("output.x == 1 && args.x == 1", ["output"])).to.equal("no fault");
+    const whole = 'tool_definition.description.contains("x") || has(tool_definition.input_schema.properties.y)';
+    expect(faultOf(whole, ["list"])).to.equal("no fault");
+    expect(faultOf(whole, ["list", "input"])).to.contain("unknown field `description`");
   });
 
   it("reads texts and brackets inside texts as text", () => {

@@ -36,7 +36,14 @@ describe("the SDK's contract of actions", () => {
   it("describes what the gateway hands to a plugin", () => {
     const whole = makeAction({
       continuation: { requestState: "x" },
-      tool_definition: { digest: "sha256:00", annotations: {} },
+      tool_definition: {
+        digest: "sha256:00",
+        annotations: {},
+        title: "Echo",
+        description: "Answers.",
+        input_schema: { type: "object" },
+        output_schema: { type: "object" },
+      },
       session: { id: "s", transport: "sse", label: "l" },
       untrusted: true,
       facts: { hosts: ["a.example"], paths: ["/etc/hosts"], more: false, effect: "write" },
