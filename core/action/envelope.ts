@@ -10,6 +10,10 @@ import type { PastAction, SessionState } from "./session-state.ts";
 export const protocols = ["mcp", "http", "shell", "sql", "git", "model"] as const;
 export type Protocol = (typeof protocols)[number];
 
+/** The protocols of actions that an agent takes by itself; models are reached through the gateway alone. */
+export const directProtocols = ["http", "shell", "sql", "git", "mcp"] as const satisfies readonly Protocol[];
+export type DirectProtocol = (typeof directProtocols)[number];
+
 /** `list`: may this tool be seen; `input`: may this action run; `output`: may this answer be returned. */
 export const phases = ["list", "input", "output"] as const;
 export type Phase = (typeof phases)[number];

@@ -1,3 +1,4 @@
+import { type DirectProtocol, directProtocols } from "../action/envelope.ts";
 import type { GatewayError } from "../action/error.ts";
 import type { Participant } from "../action/participant.ts";
 import type { Tracer } from "../action/trace.ts";
@@ -5,12 +6,15 @@ import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import { FactReader, type ToolStatements } from "../fact/fact-reader.ts";
+import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
+import { HookEndpoint } from "../gateway/hook/endpoint.ts";
 import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import { Hold } from "../gateway/mcp/hold.ts";
 import type { DropReason } from "../gateway/mcp/notification.ts";
 import type { SessionTable } from "../gateway/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "../gateway/mcp/sse.ts";
 import { ModelEndpoint } from "../gateway/model/endpoint.ts";
+import { ReviewWaits } from "../gateway/review-wait.ts";
 import type { Challenge } from "../http/access.ts";
 import type { FairShare } from "../http/fair-share.ts";
 import { ConcurrencyLimit } from "../http/rate.ts";
@@ -56,6 +60,7 @@ export interface Endpoints {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
+  readonly hook: HookEndpoint;
   /** The road of them all. */
   readonly road: Road;
 }
@@ -94,7 +99,8 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     onFault: (requestId: string, error: GatewayError): void =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request_refused"),
   };
-  const mcp = mcpParts(config, log, open, shared);
+  const waits = new ReviewWaits({ book: open.approvals.store, onCount: (count) => metrics.heldCalls(count) });
+  const mcp = mcpParts(config, log, open, shared, waits);
   const { toolPassthrough, providerTools, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
@@ -111,7 +117,14 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     metrics,
     tracer: open.tracer,
   });
-  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
+  const hook = new HookEndpoint({
+    ...shared,
+    actions: directFactories(tasks),
+    capabilities: new DirectCapabilities(config.hooks.capabilities),
+    maxWaitMs: config.hooks.maxWaitMs,
+    waits,
+  });
+  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, hook, road };
 }
 
 /** The operator's statements about the tools of each upstream that has any. */
@@ -120,7 +133,21 @@ function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, ToolSta
   return new Map(stated.map(({ name, facts }) => [name, facts]));
 }
 
-function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared: Shared): SseParts {
+/** The makers of actions that agents ask about, by protocol. No operator marks what they return as text of strangers. */
+function directFactories(tasks: TaskBinding): Readonly<Record<DirectProtocol, ActionFactory>> {
+  const sources = { untrusted: new UntrustedSources([]), tasks };
+  return Object.fromEntries(
+    directProtocols.map((protocol) => [protocol, new ActionFactory(protocol, Date.now, newId, sources)]),
+  ) as Readonly<Record<DirectProtocol, ActionFactory>>;
+}
+
+function mcpParts(
+  config: GatewayConfig,
+  log: Log,
+  open: EndpointSources,
+  shared: Shared,
+  waits: ReviewWaits,
+): SseParts {
   const { ledger, approvals, metrics, fleet, sessions } = open;
   const tell = limitWarnings((message, fields) => log.info(fields, message));
   const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
@@ -134,7 +161,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       untrusted: new UntrustedSources(config.upstreams),
       tasks: shared.tasks,
     }),
-    hold: new Hold({ ...config.approvals, book: approvals.store, newId, onCount: (n) => metrics.heldCalls(n) }),
+    hold: new Hold({ ...config.approvals, book: approvals.store, newId, waits }),
     newId,
     onDropped: ({ reason, upstream, action }) => {
       metrics.notificationDropped(reason);

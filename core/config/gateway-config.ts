@@ -38,6 +38,8 @@ export interface GatewayConfig
   readonly sessions: SessionConfig;
   readonly evidence: Omit<Sections["evidence"], "witnesses"> & { readonly witnesses: readonly WitnessConfig[] };
   readonly approvals: ApprovalConfig;
+  /** Durations in milliseconds. */
+  readonly hooks: Pick<Sections["hooks"], "capabilities"> & { readonly maxWaitMs: number };
   /** The tenant is null where it is not configured and not clear from the keys: then nobody may make backups. */
   readonly resilience: Sections["resilience"];
   readonly telemetry: TelemetryConfig;

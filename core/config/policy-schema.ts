@@ -1,5 +1,6 @@
+import { capabilities } from "../action/capability.ts";
 import { decisions } from "../action/decision.ts";
-import { phases } from "../action/envelope.ts";
+import { directProtocols, phases } from "../action/envelope.ts";
 import { modes } from "../action/policy.ts";
 import { enumeration, flag, integer, jsonObject, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
@@ -211,6 +212,23 @@ export const approvalsSchema = object("Review of held actions, and webhooks abou
         "Attempts, 5 s to 1 h apart, before a notice becomes a dead letter. 20 attempts take five to ten hours.",
         { minimum: 1, maximum: 100, default: 20 },
       ),
+    }),
+    { default: [] },
+  ),
+});
+
+export const hooksSchema = object("Agents that act by themselves, and ask the gateway before they do.", {
+  max_wait_seconds: integer(
+    "Longest time that a held action waits for its review, where the agent asks to wait. 0: answered at once.",
+    { minimum: 0, maximum: 600, default: 300 },
+  ),
+  capabilities: list(
+    "Capability of each action, by protocol, tool and target; the first entry that fits. It is final. Left out: `execute`, and for the tools that a coding agent has by itself as `core/gateway/hook/README.md` lists them. The names are those that the agent states.",
+    object("One statement.", {
+      protocol: enumeration("Protocol of the action.", directProtocols),
+      tool: string("A name, or a glob with `*`.", { format: "action_glob" }),
+      target: string("A name, or a glob with `*`.", { format: "action_glob", default: "*" }),
+      capability: enumeration("The capability.", capabilities),
     }),
     { default: [] },
   ),

@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
 import type { PortRoutes, RouteHandlers } from "../http/app.ts";
 import { type Health, healthHandler } from "../http/health.ts";
+import type { HookEndpoint } from "./hook/endpoint.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
@@ -24,6 +25,7 @@ export const gatewayRoutes = {
   "model.gemini_list": { method: "GET", path: "/v1beta/models", access: "key", spends: "call" },
   "model.gemini_model": { method: "GET", path: "/v1beta/models/:model", access: "key", spends: "call" },
   "model.get": { method: "GET", path: "/v1/models/:model", access: "key", spends: "call" },
+  "action.evaluate": { method: "POST", path: "/v1/actions/evaluate", access: "key", spends: "call" },
   // Requests to upgrade are served by `LiveEndpoint`.
   "live.open": { method: "GET", path: "/v1/ws", access: "public" },
   "gateway.health": { method: "GET", path: "/health", access: "public" },
@@ -33,6 +35,7 @@ interface GatewayEndpoints {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
+  readonly hook: HookEndpoint;
   readonly health: () => Health;
 }
 
@@ -41,6 +44,7 @@ export function gatewayHandlers({
   endpoint,
   sse,
   model,
+  hook,
   health,
 }: GatewayEndpoints): RouteHandlers<typeof gatewayRoutes> {
   return {
@@ -60,6 +64,7 @@ export function gatewayHandlers({
     "model.gemini_v1": model.gemini.bind(model),
     "model.gemini_list": model.geminiModels.bind(model),
     "model.gemini_model": model.geminiModel.bind(model),
+    "action.evaluate": hook.evaluate.bind(hook),
     "live.open": requireUpgrade,
     "gateway.health": healthHandler(health),
   };

@@ -62,7 +62,8 @@ function refusalCode(refusal: Refusal): ErrorCode {
   return refusal.review?.kind === "full" ? "APPROVAL_QUEUE_FULL" : "REVIEW_REQUIRED";
 }
 
-function refusalData(refusal: Refusal): JsonObject {
+/** The members of the machine-readable form. */
+export function refusalData(refusal: Refusal): JsonObject {
   const { evaluation } = refusal;
   return {
     code: refusalCode(refusal),
@@ -80,8 +81,8 @@ function approvalData(refusal: Refusal): JsonObject {
   return refusal.approvalId === undefined ? {} : { approval: { id: refusal.approvalId, state: "consumed" } };
 }
 
-/** The state of the approval, in words for the model. */
-function reviewText(review: ReviewState): string {
+/** The state of the approval, and the next step, in words for the model. */
+export function reviewText(review: ReviewState): string {
   if (review.kind === "full") return fullText(review.limit);
   const { id, state, comment, expires_at: until, required, endorsements } = review.approval;
   if (review.kind === "denied") {

@@ -49,6 +49,9 @@ type ErrorForm = ModelApi | "gemini";
 /** Paths of the Gemini API: all below its version, and those of the other APIs' version that name a method. */
 const geminiPath = /^\/(?:v1beta\/|v1\/models\/[^/]*:)/;
 
+/** Paths of agents that ask before they act: no model is behind them. */
+const askingPath = /^\/v1\/(?:actions|hooks)\//;
+
 /** The API in whose shape a request lists models: the one whose own header it has, else the chat API. */
 export function listedForm({ req: { headers } }: Context): "chat" | "messages" | "gemini" {
   if (headers["x-goog-api-key"] !== undefined) return "gemini";
@@ -63,7 +66,7 @@ function errorFormOf(ctx: Context): ErrorForm | undefined {
   if (geminiPath.test(path)) return "gemini";
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
   if (path === "/v1/responses" || path.startsWith("/v1/responses/")) return "responses";
-  return path.startsWith("/v1/") ? "chat" : undefined;
+  return path.startsWith("/v1/") && !askingPath.test(path) ? "chat" : undefined;
 }
 
 /** An error in the shape of an API, with our code and the request id. */

@@ -129,10 +129,14 @@ keys:
 ${keyEntry("ci", "admin", key)}
 ${keyEntry("reviewer", "operator", reviewerKey)}
 upstreams:
-${[...servers, ...(options.upstreams ?? [])].map((one) => `  - ${one}`).join("\n")}
+${listOf([...servers, ...(options.upstreams ?? [])])}
 policy: { packs: [{ path: ${options.rules === "baseline" ? baseline : "packs/test"} }]${options.policy === undefined ? "" : `, ${options.policy}`} }
 ${options.more ?? ""}
 `;
+}
+
+function listOf(entries: readonly string[]): string {
+  return entries.length === 0 ? "  []" : entries.map((one) => `  - ${one}`).join("\n");
 }
 
 function packFiles(rules: string | undefined): Readonly<Record<string, string>> {

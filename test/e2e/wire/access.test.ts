@@ -32,6 +32,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "model.gemini_v1": everyKey,
   "model.gemini_list": everyKey,
   "model.gemini_model": everyKey,
+  "action.evaluate": everyKey,
   "live.open": [426, 426, 426, 426, 426, 426],
   "gateway.health": everyone,
   "admin.health": everyone,
@@ -268,9 +269,12 @@ const modelRequest = JSON.stringify({ model: "mock", max_tokens: 16, messages: [
 
 const geminiRequest = JSON.stringify({ contents: [{ parts: [{ text: "hello" }] }] });
 
+const directAction = JSON.stringify({ protocol: "shell", tool: "sh", target: "here", arguments: { command: "ls" } });
+
 function bodyOf({ path }: Route): string {
   if (path.endsWith("/:model")) return geminiRequest;
   if (path === "/v1/responses" || path === "/v1/embeddings") return JSON.stringify({ model: "mock", input: "hello" });
+  if (path === "/v1/actions/evaluate") return directAction;
   if (path.startsWith("/v1/")) return modelRequest;
   if (path.endsWith("/close")) return JSON.stringify({ post_mortem: "what happened, and why it did" });
   return path.includes("/approvals/") ? "{}" : echoCall();

@@ -11,6 +11,7 @@ import { refusedToolResult } from "../../../../core/gateway/mcp/answer.ts";
 import type { OpenRequest } from "../../../../core/gateway/mcp/caller.ts";
 import { Hold } from "../../../../core/gateway/mcp/hold.ts";
 import { Reply } from "../../../../core/gateway/mcp/reply.ts";
+import { ReviewWaits } from "../../../../core/gateway/review-wait.ts";
 import type { Refusal } from "../../../../core/http/refusal.ts";
 import { type Road, type RunResult, runAction } from "../../../../core/road/run.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
@@ -49,7 +50,7 @@ describe("Hold", () => {
       reviewUrl: null,
       book: world.approvals.store,
       newId,
-      onCount: (count) => counts.push(count),
+      waits: new ReviewWaits({ book: world.approvals.store, onCount: (count) => counts.push(count) }),
     });
     road = roadOf(
       world,
