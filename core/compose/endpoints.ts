@@ -8,6 +8,7 @@ import type { Ledger } from "../evidence/ledger.ts";
 import { FactReader, type ToolStatements } from "../fact/fact-reader.ts";
 import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
 import { HookEndpoint } from "../gateway/hook/endpoint.ts";
+import { agentForms } from "../gateway/hook/hook-agent.ts";
 import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import { Hold } from "../gateway/mcp/hold.ts";
 import type { DropReason } from "../gateway/mcp/notification.ts";
@@ -127,10 +128,11 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, hook, road };
 }
 
-/** The operator's statements about the tools of each upstream that has any. */
+/** The statements about the tools of each upstream that has any, and about those that coding agents have by themselves. */
 function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, ToolStatements> {
   const stated = upstreams.filter(({ facts }) => Object.keys(facts).length > 0);
-  return new Map(stated.map(({ name, facts }) => [name, facts]));
+  const own = Object.entries(agentForms).map(([agent, { facts }]): [string, ToolStatements] => [agent, facts]);
+  return new Map([...own, ...stated.map(({ name, facts }): [string, ToolStatements] => [name, facts])]);
 }
 
 /** The makers of actions that agents ask about, by protocol. No operator marks what they return as text of strangers. */

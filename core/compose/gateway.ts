@@ -2,6 +2,7 @@ import { anonymousKeyId, type Principal } from "../action/principal.ts";
 import { consoleHandlers, consoleRoutes } from "../admin/console/page.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { renderHookError } from "../gateway/hook/endpoint.ts";
 import { LiveEndpoint } from "../gateway/live/endpoint.ts";
 import { LivePlaces } from "../gateway/live/place.ts";
 import { renderMcpError } from "../gateway/mcp/answer.ts";
@@ -132,7 +133,7 @@ function openListener(
   live: LiveEndpoint,
 ): Promise<Listener> {
   const { config, metrics, log } = parts;
-  const renderers = [renderModelError, renderMcpError];
+  const renderers = [renderModelError, renderMcpError, renderHookError];
   const challenge = port === "gateway" ? parts.challenge : keyChallenge;
   const app = buildApp(port, { routes, renderers, guard: requestGuardOf(parts), challenge, metrics, log, newId });
   const numbers = {

@@ -26,6 +26,7 @@ export const gatewayRoutes = {
   "model.gemini_model": { method: "GET", path: "/v1beta/models/:model", access: "key", spends: "call" },
   "model.get": { method: "GET", path: "/v1/models/:model", access: "key", spends: "call" },
   "action.evaluate": { method: "POST", path: "/v1/actions/evaluate", access: "key", spends: "call" },
+  "action.hook": { method: "POST", path: "/v1/hooks/:agent", access: "key", spends: "call" },
   // Requests to upgrade are served by `LiveEndpoint`.
   "live.open": { method: "GET", path: "/v1/ws", access: "public" },
   "gateway.health": { method: "GET", path: "/health", access: "public" },
@@ -65,6 +66,7 @@ export function gatewayHandlers({
     "model.gemini_list": model.geminiModels.bind(model),
     "model.gemini_model": model.geminiModel.bind(model),
     "action.evaluate": hook.evaluate.bind(hook),
+    "action.hook": hook.hook.bind(hook),
     "live.open": requireUpgrade,
     "gateway.health": healthHandler(health),
   };

@@ -82,6 +82,13 @@ export function parseSeconds(text: string): number {
   throw new InvalidArgumentError("expected whole seconds");
 }
 
+/** Seconds that a hook waits for a review: clients of HTTP wait for five minutes at most. */
+export function parseHookWait(text: string): number {
+  const seconds = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (seconds <= 280) return seconds;
+  throw new InvalidArgumentError("expected 0 to 280 seconds");
+}
+
 /** The sequence number of a record. */
 export function parseSeq(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);

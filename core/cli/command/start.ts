@@ -1,6 +1,6 @@
 import { Argument, Option } from "commander";
 import { roles } from "../../action/role.ts";
-import { jsonOption, localOptions, parseFirstPort, parseName } from "./argument.ts";
+import { jsonOption, localOptions, parseFirstPort, parseHookWait, parseName } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
 
 const configFile = new Argument("<file>", "configuration file");
@@ -128,6 +128,30 @@ gateway config reference | less`,
         load: async () => (await import("../config.ts")).printReference,
       },
     ],
+  },
+  {
+    name: "hook",
+    summary: "Ask the gateway about the tool call on standard input, as a coding agent's hook; refuses where it cannot",
+    arguments: [
+      new Argument("<agent>", "agent whose payload and answer these are").choices(["claude-code", "codex", "generic"]),
+    ],
+    options: [
+      new Option("--url <url>", "gateway port; the key is read from GATEWAY_API_KEY")
+        .env("GATEWAY_URL")
+        .default("http://127.0.0.1:8080"),
+      new Option("--wait <seconds>", "time that a held call waits for its review, at most 280")
+        .argParser(parseHookWait)
+        .default(45),
+      new Option("--print-settings", "print the agent's settings with this hook, and ask nothing"),
+      new Option("--http", "with --print-settings: a hook that posts by itself, where the agent has such"),
+      jsonOption,
+    ],
+    examples: `
+# settings for Claude Code, with the gateway of this machine
+gateway hook claude-code --print-settings > .claude/settings.json
+# as the agent runs it before each tool call
+gateway hook claude-code < payload.json`,
+    load: async () => (await import("../hook.ts")).answerHook,
   },
   {
     name: "completion",

@@ -1,9 +1,7 @@
-import type { JsonObject } from "../../action/json.ts";
+import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import { decisiveReason, type Refusal, refusalData, reviewText } from "../../http/refusal.ts";
+import type { HookVerdict } from "./agent-form.ts";
 import type { PermissionResult } from "./permission.ts";
-
-/** The header that names the decision of an answer, beside its body. */
-export const decisionHeader = "x-gateway-decision";
 
 /** The answer to an agent that asked. `permitted` alone says whether the agent may act. */
 export function permissionAnswer(permission: PermissionResult): JsonObject {
@@ -40,4 +38,17 @@ function refusedAnswer(refusal: Refusal): JsonObject {
 function remedyOf(refusal: Refusal): string {
   if (refusal.kind === "refused" && refusal.review !== null) return reviewText(refusal.review);
   return "Do not repeat this action as it is.";
+}
+
+/** The same answer for a hook: what an agent may not do again is a block, whatever it was held for. */
+export function hookVerdict(permission: PermissionResult): HookVerdict {
+  const { code, decision, decision_id: id, message, remediation, approval } = permissionAnswer(permission);
+  const isPending = decision === "review" && code === "REVIEW_REQUIRED";
+  const how = isPending && isJsonObject(approval) ? ` To approve: \`gateway approvals approve ${approval.id}\`.` : "";
+  const next = remediation === null ? "" : ` ${remediation}`;
+  return {
+    decision: decision === "allow" ? "allow" : isPending ? "review" : "block",
+    reason: `${decision === "allow" ? "" : isPending ? "Held for review: " : "Blocked: "}${message}${next}${how} Decision ${id}.`,
+    ...(isJsonObject(approval) ? { approval } : {}),
+  };
 }

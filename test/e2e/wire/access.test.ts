@@ -33,6 +33,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "model.gemini_list": everyKey,
   "model.gemini_model": everyKey,
   "action.evaluate": everyKey,
+  "action.hook": everyone, // who may not is denied in the agent's form: after another status the tool would run
   "live.open": [426, 426, 426, 426, 426, 426],
   "gateway.health": everyone,
   "admin.health": everyone,
@@ -154,7 +155,10 @@ describe("access", () => {
   function pathOf({ path, method }: Route): string {
     if (path.endsWith("/:model")) return path.replace(":model", method === "POST" ? "mock:generateContent" : "mock");
     if (path.includes("/decisions/")) return path.replace(":id", decision);
-    return path.replace(":task", "nightly").replace(":id", /approvals|break-glass/.test(path) ? approval : session);
+    return path
+      .replace(":agent", "codex")
+      .replace(":task", "nightly")
+      .replace(":id", /approvals|break-glass/.test(path) ? approval : session);
   }
 
   function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<Omit<WireResponse, "body">> {
