@@ -1,3 +1,10 @@
+import {
+  type ActionEffect,
+  type ActionFacts,
+  actionEffects,
+  capabilityEffect,
+  factKinds,
+} from "../action/action-fact.ts";
 import { type Capability, capabilities } from "../action/capability.ts";
 import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../action/envelope.ts";
 import type { Mismatch } from "../action/explanation.ts";
@@ -14,6 +21,10 @@ const transports = ["http", "sse"] as const satisfies readonly Transport[];
 export const nameKeys = ["tool", "target", "principal.key_id", "tenant"] as const;
 export type NameKey = (typeof nameKeys)[number];
 
+/** The kinds of facts that a match can name; `none`: an action without any. */
+const kindChoices = [...factKinds, "none"] as const;
+type KindChoice = (typeof kindChoices)[number];
+
 /** The `match` of a rule, tested before any expression. Every key must agree. */
 export interface Match {
   readonly phases: readonly Phase[];
@@ -21,6 +32,9 @@ export interface Match {
   readonly capabilities: readonly Capability[];
   readonly roles: readonly Role[];
   readonly transports: readonly Transport[];
+  readonly effects: readonly ActionEffect[];
+  /** One of them must be there; null: any action. */
+  readonly kinds: readonly KindChoice[] | null;
   /** Globs by name; a name without an entry matches anything. */
   readonly names: ReadonlyMap<NameKey, readonly Glob[]>;
   /** Equal for two matches with the same meaning. */
@@ -54,8 +68,20 @@ export function parseMatch(node: YamlNode | undefined, faults: FaultList): Match
     capabilities: choices("capability", capabilities, capabilities),
     roles: choices("principal.role", roles, roles),
     transports: choices("session.transport", transports, transports),
+    effects: choices("effect", actionEffects, actionEffects),
+    kinds: parseKinds(node && memberOf(node, "fact"), faults),
   };
   return { ...parts, names, identity: identify(parts, names) };
+}
+
+function parseKinds(value: YamlNode | undefined, faults: FaultList): readonly KindChoice[] | null {
+  if (value === undefined) return null;
+  for (const { text, node } of parseTexts("fact", value, faults)) {
+    // Beside the other kinds of an action, an excluded one would still be there.
+    if (text.startsWith("!"))
+      faults.addAt(node.place, "expected kinds of facts, got an excluded one: write `unless: has(facts.…)`");
+  }
+  return expandChoices("fact", value, kindChoices, faults);
 }
 
 interface PlacedText {
@@ -111,11 +137,21 @@ export function matches(match: Match, action: ActionEnvelope): boolean {
   if (!match.phases.includes(action.phase) || !match.protocols.includes(action.protocol)) return false;
   if (!match.capabilities.includes(action.capability) || !match.roles.includes(action.principal.role)) return false;
   if (!match.transports.includes(action.session.transport)) return false;
+  if (!match.effects.includes(action.facts?.effect ?? capabilityEffect(action.capability))) return false;
+  if (match.kinds !== null && !hasKind(match.kinds, action.facts)) return false;
   for (const [key, globs] of match.names) {
     const name = nameOf(action, key);
     if (!globs.some((glob) => glob.test(name))) return false;
   }
   return true;
+}
+
+function hasKind(kinds: readonly KindChoice[], facts: ActionFacts | undefined): boolean {
+  return kinds.some((kind) => (kind === "none" ? kindsOf(facts).length === 0 : facts?.[kind] !== undefined));
+}
+
+function kindsOf(facts: ActionFacts | undefined): readonly KindChoice[] {
+  return factKinds.filter((kind) => facts?.[kind] !== undefined);
 }
 
 /** The keys of a match that do not agree with an action; empty where all agree. */
@@ -126,13 +162,20 @@ export function mismatches(match: Match, action: ActionEnvelope): readonly Misma
     ["capability", match.capabilities, action.capability],
     ["principal.role", match.roles, action.principal.role],
     ["session.transport", match.transports, action.session.transport],
+    ["effect", match.effects, action.facts?.effect ?? capabilityEffect(action.capability)],
   ] as const;
   const others = choices.flatMap(([key, expected, got]) =>
     (expected as readonly string[]).includes(got) ? [] : [{ key, expected: expected.slice(0, maxNamed), got }],
   );
+  const { kinds } = match;
+  const kindsFault =
+    kinds === null || hasKind(kinds, action.facts)
+      ? []
+      : [{ key: "fact", expected: kinds.slice(0, maxNamed), got: kindsOf(action.facts).join(", ") || "none" }];
   const names = Array.from(match.names, ([key, globs]) => ({ key, globs, got: nameOf(action, key) }));
   return [
     ...others,
+    ...kindsFault,
     ...names
       .filter(({ globs, got }) => !globs.some((glob) => glob.test(got)))
       .map(({ key, globs, got }) => ({ key, expected: globs.slice(0, maxNamed).map(({ pattern }) => pattern), got })),

@@ -71,7 +71,10 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
   if (form === undefined) return undefined;
   const match = parseMatch(memberOf(node, "match"), faults);
   checkKeys(node, form, match, faults);
-  const compiler = new ExpressionCompiler(context, ruleScope(match.phases, settings, data));
+  const compiler = new ExpressionCompiler(context, ruleScope(match.phases, settings, data), presentFields(match));
+  const when = compiler.condition(node, "when");
+  // What follows counts only where it holds.
+  if (when !== undefined) compiler.assume(when.guards);
   const severity = form.severity ?? defaultSeverity[form.decision];
   const risk = form.risk ?? defaultRisk[severity];
   const approvals = form.approvals?.required ?? 1;
@@ -89,7 +92,7 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
     findingExtras: extrasOf(form, approvals),
     requireTicket: form.require_ticket,
     match,
-    when: compiler.condition(node, "when"),
+    when,
     unless: compiler.condition(node, "unless"),
     message: compiler.message(node, form.message?.trim() ?? title),
     remediation: form.remediation?.trim(),
@@ -99,6 +102,11 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
     exceptions: form.exceptions.map((each, index) => compileException(each, node, index, compiler)),
     place: node.place,
   };
+}
+
+/** The facts that are there for every action of a match: those of the one kind that it names. */
+function presentFields({ kinds }: Match): ReadonlySet<string> {
+  return new Set(kinds?.length === 1 ? kinds.map((kind) => `facts.${kind}`) : []);
 }
 
 function extrasOf({ session_risk, taints }: RuleForm, approvals: number): Rule["findingExtras"] {
@@ -173,16 +181,24 @@ function compileException(
 class ExpressionCompiler {
   readonly #context: RuleContext;
   readonly #scope: Scope;
+  #present: ReadonlySet<string>;
 
-  constructor(context: RuleContext, scope: Scope) {
+  /** `present`: the fields that are there for each action that the rule is about. */
+  constructor(context: RuleContext, scope: Scope, present: ReadonlySet<string>) {
     this.#context = context;
     this.#scope = scope;
+    this.#present = present;
+  }
+
+  /** Takes these fields to be there in all that is compiled from now on. */
+  assume(fields: ReadonlySet<string>): void {
+    this.#present = new Set([...this.#present, ...fields]);
   }
 
   condition(node: YamlNode, key: string): Expression | undefined {
     const source = memberOf(node, key);
     if (source?.kind !== "scalar") return undefined;
-    const compiled = this.#context.engine.compile(String(source.value), this.#scope);
+    const compiled = this.#context.engine.compile(String(source.value), this.#scope, this.#present);
     if ("faults" in compiled) {
       this.#report(source, compiled.faults);
       return undefined;
@@ -199,7 +215,7 @@ class ExpressionCompiler {
 
   /** Compiles the rule's message, or its title where it has none. */
   message(node: YamlNode, text: string): Message {
-    const compiled = compileMessage(text, this.#context.engine, this.#scope);
+    const compiled = compileMessage(text, this.#context.engine, this.#scope, this.#present);
     if ("render" in compiled) return compiled;
     const source = memberOf(node, "message");
     if (source?.kind === "scalar") this.#report(source, compiled);
@@ -237,7 +253,12 @@ interface Message {
 }
 
 /** Parses `text {{ expression }} text`; an expression ends at the first `}}`. */
-export function compileMessage(text: string, engine: CelEngine, scope: Scope): Message | readonly ExpressionFault[] {
+export function compileMessage(
+  text: string,
+  engine: CelEngine,
+  scope: Scope,
+  present?: ReadonlySet<string>,
+): Message | readonly ExpressionFault[] {
   const faults: ExpressionFault[] = [];
   const parts: (string | Expression)[] = [];
   let at = 0;
@@ -245,7 +266,7 @@ export function compileMessage(text: string, engine: CelEngine, scope: Scope): M
     const close = text.indexOf("}}", open);
     if (close === -1) return [{ offset: open, message: "expected `}}` after `{{`, got the end of the message" }];
     const source = text.slice(open + 2, close);
-    const compiled = engine.compile(source.trim(), scope);
+    const compiled = engine.compile(source.trim(), scope, present);
     const start = open + 2 + (source.length - source.trimStart().length);
     if ("faults" in compiled)
       faults.push(...compiled.faults.map((fault) => ({ ...fault, offset: start + fault.offset })));

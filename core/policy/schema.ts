@@ -155,6 +155,8 @@ export const matchSchema = object("The actions that the rule is about; all keys 
   capability: optional(names("Capabilities.")),
   "principal.role": optional(names("Roles.")),
   "session.transport": optional(names("Transports.")),
+  effect: optional(names("Effects: of the facts, else of the capability.")),
+  fact: optional(names("Kinds of facts, one of which must be there; `none`: an action without any.")),
   tool: optional(names("Tools.")),
   target: optional(names("Upstreams.")),
   "principal.key_id": optional(names("Key ids.")),

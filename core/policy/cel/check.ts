@@ -28,16 +28,38 @@ interface CheckResult {
   readonly faults: readonly ExpressionFault[];
   /** The shape of the whole expression. */
   readonly shape: Shape;
+  /** The fields that are there wherever it is true: `facts.shell` of `has(facts.shell) && tool == "run"`. */
+  readonly guards: ReadonlySet<string>;
 }
 
 /**
- * Finds faults that would otherwise appear only at evaluation: unknown names, fields and functions, bad patterns, mixed
- * arithmetic. Compiles and keeps literal patterns.
+ * Finds faults that would otherwise appear only at evaluation: unknown names, fields and functions, fields that may not be
+ * there, bad patterns, mixed arithmetic. `present`: the fields that are certainly there. Compiles and keeps literal patterns.
  */
-export function checkExpression(parsed: ParsedExpression, scope: Scope, patterns: PatternCache): CheckResult {
-  const checker = new Checker(parsed, scope, patterns);
+export function checkExpression(
+  parsed: ParsedExpression,
+  scope: Scope,
+  patterns: PatternCache,
+  present: ReadonlySet<string> = new Set(),
+): CheckResult {
+  const checker = new Checker(parsed, scope, patterns, present);
   const shape = checker.infer(parsed.root, new Map());
-  return { faults: checker.faults, shape };
+  return { faults: checker.faults, shape, guards: new Set(guardsOf(parsed, parsed.root, true)) };
+}
+
+/** The fields that are there where a node is true, or where it is false. */
+function guardsOf(parsed: ParsedExpression, node: Expr | undefined, outcome: boolean): readonly string[] {
+  const kind = node?.exprKind;
+  if (kind?.case === "selectExpr") return kind.value.testOnly && outcome ? [fieldText(parsed, kind.value)] : [];
+  if (kind?.case !== "callExpr") return [];
+  const { function: name, args } = kind.value;
+  if (name === "!_") return guardsOf(parsed, args[0], !outcome);
+  if (name !== (outcome ? "_&&_" : "_||_")) return [];
+  return args.flatMap((arg) => guardsOf(parsed, arg, outcome));
+}
+
+function fieldText(parsed: ParsedExpression, { operand, field }: Select): string {
+  return `${operand === undefined ? "" : parsed.textOf(operand)}.${field}`;
 }
 
 type Locals = ReadonlyMap<string, Shape>;
@@ -47,11 +69,14 @@ class Checker {
   readonly #parsed: ParsedExpression;
   readonly #scope: Scope;
   readonly #patterns: PatternCache;
+  /** The fields that are certainly there at the node that is checked. */
+  #present: ReadonlySet<string>;
 
-  constructor(parsed: ParsedExpression, scope: Scope, patterns: PatternCache) {
+  constructor(parsed: ParsedExpression, scope: Scope, patterns: PatternCache, present: ReadonlySet<string>) {
     this.#parsed = parsed;
     this.#scope = scope;
     this.#patterns = patterns;
+    this.#present = present;
   }
 
   infer(node: Expr, locals: Locals): Shape {
@@ -101,7 +126,11 @@ class Checker {
   #select(node: Expr, select: Select, locals: Locals): Shape {
     const operand = select.operand === undefined ? shapes.unknown : this.infer(select.operand, locals);
     const field = this.#field(node, operand, select.field);
-    return select.testOnly ? shapes.bool : field;
+    if (select.testOnly) return shapes.bool;
+    const text = fieldText(this.#parsed, select);
+    if (field.absence === undefined || this.#present.has(text)) return field;
+    this.#fault(node, `\`${text}\` may be absent: ${field.absence}, or guard it with \`has(${text})\``);
+    return field;
   }
 
   #field(node: Expr, operand: Shape, name: string): Shape {
@@ -124,11 +153,19 @@ class Checker {
 
   #call(node: Expr, call: Call, locals: Locals): Shape {
     const target = call.target === undefined ? undefined : this.infer(call.target, locals);
-    const args = call.args.map((arg) => this.infer(arg, locals));
+    const args = call.args.map((arg, at) => this.#guarded(guardsBefore(this.#parsed, call, at), arg, locals));
     if (target === undefined && operators.has(call.function)) return this.#operator(node, call.function, args);
     this.#signature(node, call);
     if (call.function === "matches") this.#pattern(call);
     return resultOf(call.function, target);
+  }
+
+  #guarded(guards: readonly string[], node: Expr, locals: Locals): Shape {
+    const before = this.#present;
+    this.#present = new Set([...before, ...guards]);
+    const shape = this.infer(node, locals);
+    this.#present = before;
+    return shape;
   }
 
   #signature(node: Expr, call: Call): void {
@@ -199,6 +236,16 @@ class Checker {
       ? shapes.unknown
       : this.infer(loop.result, new Map([...locals, [loop.accuVar, result]]));
   }
+}
+
+/**
+ * The fields that are there wherever the argument at a position counts. `&&` and `||` are commutative in CEL: one that is
+ * settled by its right side ignores an error on the left.
+ */
+function guardsBefore(parsed: ParsedExpression, { function: name, args }: Call, at: number): readonly string[] {
+  if (name === "_?_:_") return at === 0 ? [] : guardsOf(parsed, args[0], at === 1);
+  if (name !== "_&&_" && name !== "_||_") return [];
+  return args.flatMap((arg, other) => (other === at ? [] : guardsOf(parsed, arg, name === "_&&_")));
 }
 
 function resultOf(name: string, target: Shape | undefined): Shape {

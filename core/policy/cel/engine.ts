@@ -19,6 +19,8 @@ const spent = "the expression spent more work than one evaluation may";
 export interface Expression {
   readonly text: string;
   readonly shape: Shape;
+  /** The fields that are there wherever it is true. */
+  readonly guards: ReadonlySet<string>;
   /** Evaluates for one action. Throws ExpressionError; bounded by the engine's work budget. */
   evaluate(variables: Variables): CelValue;
 }
@@ -41,12 +43,13 @@ export class CelEngine {
     return this.#meter.left;
   }
 
-  compile(text: string, scope: Scope): Compiled {
+  /** Compiles an expression that is evaluated only where the fields of `present` are there. */
+  compile(text: string, scope: Scope, present?: ReadonlySet<string>): Compiled {
     const parsed = parseExpression(text);
     if (isExpressionFault(parsed)) return { faults: [parsed] };
-    const { faults, shape } = checkExpression(parsed, scope, this.#patterns);
+    const { faults, shape, guards } = checkExpression(parsed, scope, this.#patterns, present);
     if (faults.length > 0) return { faults };
-    return { expression: { text, shape, evaluate: this.prepare(parsed.root) } };
+    return { expression: { text, shape, guards, evaluate: this.prepare(parsed.root) } };
   }
 
   /**

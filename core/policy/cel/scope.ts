@@ -1,6 +1,8 @@
+import { capabilityEffect } from "../../action/action-fact.ts";
 import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { SessionState } from "../../action/session-state.ts";
+import { factsShape } from "./fact-shape.ts";
 import type { LeafCache } from "./leaf.ts";
 import { recordShape, type Shape, shapes } from "./syntax.ts";
 import { parseTimestamp } from "./time.ts";
@@ -11,7 +13,7 @@ const texts = listOf(shapes.string);
 
 /** The shapes of an action's facts, of its session's state and of the session's earlier actions. Ages are in seconds. */
 const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shape>> = {
-  facts: recordShape({ hosts: texts, paths: texts, more: shapes.bool }),
+  facts: factsShape,
   session_state: recordShape({
     risk: shapes.double,
     actions: shapes.double,
@@ -166,7 +168,7 @@ function computedReader(name: string, compute: (action: ActionEnvelope) => CelRe
 }
 
 const none: JsonObject = {};
-const noFacts: JsonObject = { hosts: [], paths: [], more: false };
+const noPlaces = { hosts: [], paths: [], more: false };
 
 const readers: Readonly<Record<string, VariableReader>> = {
   protocol: memberReader("protocol"),
@@ -183,7 +185,10 @@ const readers: Readonly<Record<string, VariableReader>> = {
   continuation: memberReader("continuation", none),
   tool_definition: memberReader("tool_definition", none),
   output: memberReader("output"),
-  facts: memberReader("facts", noFacts),
+  facts: ({ action }) => {
+    const facts = action.facts ?? { ...noPlaces, effect: capabilityEffect(action.capability) };
+    return facts as unknown as JsonObject;
+  },
   principal: computedReader("principal", ({ principal: { id, role, keyId } }) => ({ id, role, key_id: keyId })),
   ticket: computedReader("ticket", ({ ticket }) => ({ id: ticket?.id ?? "", standing: ticket?.standing ?? "none" })),
   now: computedReader("now", ({ time }) => parseTimestamp(time)),

@@ -131,6 +131,8 @@ export interface Shape {
   readonly fields?: ReadonlyMap<string, Shape>;
   /** The items of a list, or the names in a map. */
   readonly element?: Shape;
+  /** Set on a field that not every such map has: what else to do than to guard it with `has`. */
+  readonly absence?: string;
 }
 
 export const shapes: Readonly<Record<Kind, Shape>> = {

@@ -115,7 +115,14 @@ export class ExpressionGenerator {
       return this.#pick(["args", "args.o", "{}", "{1: 'a', 'b': 2.0, true: null}", "session", "client"]);
     if (kind === "time") return this.#pick(["now", "timestamp('2026-01-02T03:04:05.678Z')", "timestamp(86400000)"]);
     if (kind === "span") return this.#pick(["duration('1h30m')", "duration('-1.5s')", "duration(60)"]);
-    return this.#pick([...fields.map((name) => `args.${name}`), "task", "null", "ticket.id", "session_state.risk"]);
+    return this.#pick([
+      ...fields.map((name) => `args.${name}`),
+      "task",
+      "null",
+      "ticket.id",
+      "session_state.risk",
+      "facts.effect",
+    ]);
   }
 
   #literal(text: string): string {

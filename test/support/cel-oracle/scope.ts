@@ -1,4 +1,5 @@
 import { type CelValue, celList, celMap } from "@bufbuild/cel";
+import { capabilityEffect } from "../../../core/action/action-fact.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import type { SessionState } from "../../../core/action/session-state.ts";
@@ -7,8 +8,9 @@ import type { PackVariables } from "../../../core/policy/cel/scope.ts";
 /** The state of a new session: used for actions without one. */
 const newSession: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
 
-function factsValue({ facts }: ActionEnvelope): CelValue {
-  return toCelValue((facts ?? { hosts: [], paths: [], more: false }) as unknown as JsonObject);
+function factsValue({ facts, capability }: ActionEnvelope): CelValue {
+  const without = { hosts: [], paths: [], more: false, effect: capabilityEffect(capability) };
+  return toCelValue((facts ?? without) as unknown as JsonObject);
 }
 
 function sessionStateValue(action: ActionEnvelope): CelValue {

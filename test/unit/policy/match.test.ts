@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import type { ActionFacts } from "../../../core/action/action-fact.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { parseDocument } from "../../../core/config/document.ts";
 import { FaultList } from "../../../core/config/fault.ts";
-import { type Match, matches, parseMatch } from "../../../core/policy/match.ts";
+import { type Match, matches, mismatches, parseMatch } from "../../../core/policy/match.ts";
 import { RuleIndex } from "../../../core/policy/pack-policy.ts";
 import { makeAction } from "../../support/action.ts";
 
@@ -15,6 +16,9 @@ function matchOf(yaml: string): Match {
   faults.throwIfAny("PACK_INVALID", "a");
   return match;
 }
+
+const places = { hosts: [], paths: [], more: false };
+const withGit: ActionFacts = { ...places, effect: "read", git: [] };
 
 describe("matches(match, action)", () => {
   const rows: readonly [match: string, changed: Partial<ActionEnvelope>, result: boolean][] = [
@@ -40,6 +44,22 @@ describe("matches(match, action)", () => {
     ["{ session.transport: sse }", {}, false],
     ["{ session.transport: http }", {}, true],
     ["{ tool: Read_note }", {}, false],
+    ["{ effect: read }", {}, true],
+    ["{ effect: '!read' }", {}, false],
+    ["{ effect: [write, execute] }", { capability: "deploy" }, true],
+    ["{ effect: execute, phase: list }", { capability: "deploy", phase: "list" }, true],
+    ["{ effect: network, protocol: model }", { capability: "generate", protocol: "model" }, true],
+    ["{ effect: read }", { facts: { ...places, effect: "unknown" } }, false],
+    ["{ effect: delete }", { facts: { ...places, effect: "delete" } }, true],
+    ["{ fact: none }", {}, true],
+    ["{ fact: none }", { facts: { ...places, effect: "read" } }, true],
+    ["{ fact: none }", { facts: withGit }, false],
+    ["{ fact: git }", { facts: withGit }, true],
+    ["{ fact: [sql, git] }", { facts: withGit }, true],
+    ["{ fact: [sql, none] }", { facts: withGit }, false],
+    ["{ fact: '*' }", { facts: withGit }, true],
+    ["{ fact: git }", { facts: { ...places, effect: "read" } }, false],
+    ["{ fact: git }", {}, false],
     ["{ tool: read_note }", { tool: "read_note " }, false],
     ["{ tool: r\u00e9sum\u00e9 }", { tool: "re\u0301sume\u0301" }, false],
     ["{ tool: read_note }", { tool: "r\u0435ad_note" }, false],
@@ -49,6 +69,20 @@ describe("matches(match, action)", () => {
       expect(matches(matchOf(match), makeAction(changed))).to.equal(result);
     });
   }
+});
+
+describe("mismatches(match, action)", () => {
+  it("names effect and facts that do not agree", () => {
+    const action = makeAction({ facts: withGit });
+    expect(mismatches(matchOf("{ effect: [delete, unknown], fact: [sql, none] }"), action)).to.deep.equal([
+      { key: "effect", expected: ["delete", "unknown"], got: "read" },
+      { key: "fact", expected: ["sql", "none"], got: "git" },
+    ]);
+    expect(mismatches(matchOf("{ fact: shell }"), makeAction())).to.deep.equal([
+      { key: "fact", expected: ["shell"], got: "none" },
+    ]);
+    expect(mismatches(matchOf("{ effect: read, fact: git }"), action)).to.deep.equal([]);
+  });
 });
 
 describe("RuleIndex.candidates(action)", () => {

@@ -168,6 +168,47 @@ describe("parseRule(node)", () => {
       ["rules/a.yaml:2:61: rules[0].exceptions[0].expires: expected this key, got nothing"],
     ],
     [
+      "a kind of facts that there is not",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { fact: shel } }"),
+      [
+        "rules/a.yaml:2:63: `shel` matches no fact (shell, git, sql, url, path, address, none): the rule is dead; did you mean `shell`?",
+      ],
+    ],
+    [
+      "an excluded kind of facts",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { fact: '!shell' } }"),
+      ["rules/a.yaml:2:63: expected kinds of facts, got an excluded one: write `unless: has(facts.…)`"],
+    ],
+    [
+      "an effect that there is not",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { effect: destroy } }"),
+      [
+        "rules/a.yaml:2:65: `destroy` matches no effect (read, write, delete, execute, network, unknown): the rule is dead",
+      ],
+    ],
+    [
+      "facts that may be absent",
+      packOf(`  - id: sample.a
+    title: A
+    decision: allow
+    match: { fact: [shell, git] }
+    when: facts.shell.parsed`),
+      [
+        "rules/a.yaml:6:16: `facts.shell` may be absent: add `fact: shell` to the rule's `match`, or guard it with `has(facts.shell)`",
+      ],
+    ],
+    [
+      "facts of another kind in the message",
+      packOf(`  - id: sample.a
+    title: A
+    decision: review
+    match: { fact: shell }
+    message: "{{ facts.git.size() }} of git"`),
+      [
+        "rules/a.yaml:6:23: `facts.git` may be absent: add `fact: git` to the rule's `match`, or guard it with `has(facts.git)`",
+      ],
+    ],
+    [
       "an unknown key",
       packOf("  - { id: sample.a, title: A, acton: x, decision: allow }"),
       [
@@ -180,4 +221,15 @@ describe("parseRule(node)", () => {
       expect(await faultsOf(folders, files)).to.have.members(expected);
     });
   }
+
+  it("takes facts for granted where `match` names their kind, or a condition asks for them", async () => {
+    for (const rule of [
+      "match: { fact: shell }, when: facts.shell.parsed, unless: 'facts.shell.dynamic', message: '{{ facts.shell.effect }}'",
+      "when: 'has(facts.shell)', unless: facts.shell.parsed, message: '{{ facts.shell.effect }}'",
+      "when: 'has(facts.shell) && tool == \"a\"', exceptions: [{ id: e, reason: r, approved_by: b, expires: 2030-01-01T00:00:00Z, when: facts.shell.parsed }]",
+    ]) {
+      const files = packOf(`  - { id: sample.a, title: A, decision: allow, ${rule} }`);
+      expect((await folders.load(files)).ruleCount, rule).to.equal(1);
+    }
+  });
 });

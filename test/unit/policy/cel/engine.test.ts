@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { ActionFacts } from "../../../../core/action/action-fact.ts";
 import type { Phase } from "../../../../core/action/envelope.ts";
 import type { JsonObject } from "../../../../core/action/json.ts";
 import { functionArity, methodArity } from "../../../../core/policy/cel/check.ts";
@@ -143,7 +144,41 @@ describe("Expression.evaluate(variables)", () => {
   });
 });
 
+const mayBeAbsent = "may be absent: add `fact: shell` to the rule's `match`, or guard it with `has(facts.shell)`";
+
 describe("CelEngine.compile(text, scope)", () => {
+  const facts: ActionFacts = { hosts: [], paths: [], more: false, effect: "read", git: [] };
+  const guarded: readonly (readonly [text: string, value: boolean])[] = [
+    ["has(facts.shell) && facts.shell.parsed", false],
+    ["facts.shell.parsed && has(facts.shell)", false],
+    ["!has(facts.shell) || facts.shell.parsed", true],
+    ["tool == 'x' || !(has(facts.shell) && facts.shell.parsed)", true],
+    ["has(facts.shell) ? facts.shell.parsed : true", true],
+    ["!has(facts.shell) ? true : facts.shell.parsed", true],
+    ["has(facts.git) && tool == 'read_note' && facts.git.all(g, g.force)", true],
+    ["has(facts.shell) && facts.shell.commands.exists(c, has(facts.git) && facts.git == [])", false],
+    ["facts.effect == 'read'", true],
+  ];
+  for (const [text, value] of guarded) {
+    it(`takes ${text}, which needs no facts that may be absent`, () => {
+      const engine = new CelEngine();
+      const compiled = engine.compile(text, scopeOf(["input"]));
+      if ("faults" in compiled) throw new Error(compiled.faults[0]?.message);
+      engine.refill();
+      const variables = variablesOf(makeAction({ facts }), { settings: {}, data: {} });
+      expect(compiled.expression.evaluate(variables)).to.equal(value);
+    });
+  }
+
+  it("gives an error, and never false, for facts that are absent", () => {
+    const engine = new CelEngine();
+    const compiled = engine.compile("facts.shell.parsed", scopeOf(["input"]), new Set(["facts.shell"]));
+    if ("faults" in compiled) throw new Error(compiled.faults[0]?.message);
+    engine.refill();
+    const variables = variablesOf(makeAction({ facts }), { settings: {}, data: {} });
+    expect(() => compiled.expression.evaluate(variables)).to.throw(ExpressionError, "shell");
+  });
+
   const rows: readonly [text: string, fault: string][] = [
     ["arg.path == 1", "0: unknown variable `arg`; did you mean `args`?"],
     ["principal.rol == 'admin'", "9: unknown field `rol`; did you mean `role`?"],
@@ -179,6 +214,20 @@ describe("CelEngine.compile(text, scope)", () => {
     ["history.map(past, past.hosts).distinct(1) == []", "29: expected 0 arguments for `distinct`, got 1"],
     ["[facts.hosts].flatten()[0].name == ''", "26: expected a map before `.name`, got string"],
     ["args.l.flaten() == []", "6: unknown function `flaten`; did you mean `flatten`?"],
+    ["facts.shell.command == []", "11: unknown field `command`; did you mean `commands`?"],
+    ["facts.git.exists(g, g.forced)", "21: unknown field `forced`"],
+    ["facts.shel == 1", "5: unknown field `shel`; did you mean `shell`?"],
+    ["facts.shell.parsed", `5: \`facts.shell\` ${mayBeAbsent}`],
+    ["has(facts.shell.parsed)", `9: \`facts.shell\` ${mayBeAbsent}`],
+    ["has(facts.shell) || facts.shell.parsed", `25: \`facts.shell\` ${mayBeAbsent}`],
+    ["!has(facts.shell) && facts.shell.parsed", `26: \`facts.shell\` ${mayBeAbsent}`],
+    ["has(facts.git) && facts.shell.parsed", `23: \`facts.shell\` ${mayBeAbsent}`],
+    ["has(facts.shell) ? true : facts.shell.parsed", `31: \`facts.shell\` ${mayBeAbsent}`],
+    ["args.l.exists(x, has(facts.shell)) && facts.shell.parsed", `43: \`facts.shell\` ${mayBeAbsent}`],
+    [
+      "has(facts.url) && facts.url.exists(u, u.address == '::1')",
+      "39: `u.address` may be absent: it is there for hosts that are an address, or guard it with `has(u.address)`",
+    ],
     ["tool.name == 'x'", "4: expected a map before `.name`, got string"],
     ["args.a &&& args.b", "7: not an expression: found & but expecting end of input"],
     [`${"(".repeat(33)}1${")".repeat(33)}`, "32: expected brackets at most 32 deep, got more"],
