@@ -129,7 +129,9 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     events: readEvents,
     onKilled: (tenant, kill) => {
       const { scope, subject, reason } = kill;
-      inFlight.cancel(tenant, kill, killedError(tenant, kill));
+      inFlight.cancel(tenant, kill, killedError(tenant, kill), (session, principal) =>
+        control.sessionWatch.isStoppedWith(tenant, session, principal),
+      );
       metrics.sessions.killed(scope, reason);
       log.warn({ tenant, scope, subject, reason }, "kill_switch_engaged");
       live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));

@@ -73,7 +73,10 @@ interface ExtensionConfig {
 }
 
 /** Durations in milliseconds. */
-type SessionConfig = Pick<Sections["sessions"], "gatewayTenant" | "drift" | "taskSigners" | "maxActive"> & {
+type SessionConfig = Pick<
+  Sections["sessions"],
+  "gatewayTenant" | "drift" | "requireTask" | "taskSigners" | "maxActive"
+> & {
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
   readonly risk: Omit<Sections["sessions"]["risk"], "windowSeconds"> & { readonly windowMs: number };
   readonly idleRetentionMs: number;

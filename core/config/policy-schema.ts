@@ -111,6 +111,10 @@ export const sessionsSchema = object(
         { default: "review" },
       ),
     }),
+    require_task: flag(
+      "Block every action of a session that works on no task: without a manifest for it, and without a task reference.",
+      { default: false },
+    ),
     task_signers: list(
       "Signers whose references bind a session to a task.",
       object("One signer.", {

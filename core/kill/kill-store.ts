@@ -31,6 +31,8 @@ export interface KillStoreOptions {
   /** Read directly, written through the log alone. */
   readonly store: Store;
   readonly log: SessionLog;
+  /** Called when a kill comes into force. Returns what commits with it, if anything. Must not throw. */
+  readonly onKill: (tenant: string, target: KillTarget) => CommitHook | undefined;
   /** Called when a release begins. Returns what commits with it, if anything. */
   readonly onRelease: (tenant: string, target: KillTarget) => CommitHook | undefined;
   /** Delay before a kill that could not be recorded is recorded again; 1 s where absent. */
@@ -56,6 +58,8 @@ interface PendingChange {
   readonly tenant: string;
   readonly kill: Kill;
   readonly isReleasing: boolean;
+  /** Commits with a kill. */
+  readonly hook?: CommitHook | undefined;
   /** Settles with the latest attempt to record the change. */
   attempt: Promise<void>;
 }
@@ -125,8 +129,9 @@ export class KillStore {
   enforce(tenant: string, kill: Kill): Promise<void> {
     const key = killKey(tenant, kill);
     const after = this.#pending.get(key)?.attempt ?? Promise.resolve();
-    const change: PendingChange = { tenant, kill, isReleasing: false, attempt: after };
     this.everKilled.set(tenant, true);
+    const hook = this.#options.onKill(tenant, kill);
+    const change: PendingChange = { tenant, kill, isReleasing: false, hook, attempt: after };
     this.#pending.set(key, change);
     change.attempt = after.catch(() => undefined).then(() => this.#record(key, change));
     change.attempt.catch(() => this.#recordLater(key, change));
@@ -181,7 +186,11 @@ export class KillStore {
 
   async #record(key: string, change: PendingChange): Promise<void> {
     const entry: BatchOperation = { type: "put", key, value: JSON.stringify(change.kill) };
-    await this.#options.log.recordEvent(change.tenant, "session", killedDetail(change.kill), [entry]);
+    await this.#options.log.recordEvent(change.tenant, "session", killedDetail(change.kill), () => [
+      entry,
+      ...(change.hook?.operations() ?? []),
+    ]);
+    change.hook?.end();
     this.#settle(key, change, true);
   }
 

@@ -22,6 +22,11 @@ interface KillSwitchOptions extends KillStoreOptions {
   readonly tenants: () => readonly string[];
   /** Called in the turn of a kill, with the tenant it was ordered in, to cancel the requests in flight that it covers. */
   readonly onKilled: (tenant: string, kill: Kill) => void;
+  /**
+   * Returns the stopped session of the same principal that stops an action's session too; undefined for none. Throws where
+   * that is unknown.
+   */
+  readonly findStop: (action: ActionEnvelope) => string | undefined;
 }
 
 const wholeTenant = { scope: "tenant", subject: null } as const;
@@ -61,13 +66,13 @@ export class KillSwitch implements Policy {
   /** Blocks every action that a kill covers, in every phase; abstains for others. */
   evaluate(action: ActionEnvelope): Verdict {
     const target = this.#findKill(action);
-    return target === null ? abstention : block(action.tenant, target);
+    return target === null ? abstention : block(action, target);
   }
 
   /** Throws SESSION_KILLED for an action that a kill covers. */
   check(action: ActionEnvelope): undefined {
     const target = this.#findKill(action);
-    if (target !== null) throw killedError(action.tenant, target);
+    if (target !== null) throw new GatewayError("SESSION_KILLED", describeStop(action, target));
   }
 
   /** Returns whether this very target is stopped; a wider one may be. Throws where the store cannot be read. */
@@ -123,32 +128,42 @@ export class KillSwitch implements Policy {
   }
 
   /** Finds the widest kill that covers an action. Runs for every action. */
-  #findKill({ tenant, principal, session }: ActionEnvelope): KillTarget | null {
+  #findKill(action: ActionEnvelope): KillTarget | null {
+    const { tenant, principal, session } = action;
     if (this.#gateway.inForce !== null) return wholeGateway;
     if (this.#kills.everKilled.get(tenant) === false) return null;
     if (this.#kills.has(tenant, wholeTenant)) return wholeTenant;
     const byPrincipal = { scope: "principal", subject: principal.id } as const;
     if (this.#kills.has(tenant, byPrincipal)) return byPrincipal;
     const bySession = { scope: "session", subject: session.id } as const;
-    return this.#kills.has(tenant, bySession) ? bySession : null;
+    if (this.#kills.has(tenant, bySession)) return bySession;
+    const other = this.#options.findStop(action);
+    return other === undefined ? null : { scope: "session", subject: other };
   }
 }
 
-/** The error for requests that a kill cancels in flight or refuses at commit. */
+/** The error for requests that a kill cancels in flight. */
 export function killedError(tenant: string, target: KillTarget): GatewayError {
   return new GatewayError("SESSION_KILLED", describeRelease(tenant, target));
 }
 
-function block(tenant: string, target: KillTarget): Verdict {
+function block(action: ActionEnvelope, target: KillTarget): Verdict {
   const finding = {
     rule: `${target.scope}.killed`,
     decision: "block",
-    message: describeRelease(tenant, target),
+    message: describeStop(action, target),
     severity: "critical",
     risk: 100,
     mode: "enforce",
   } as const;
   return { decision: "block", findings: [finding], risk: 100 };
+}
+
+/** Names another session of the principal as such, and the way out that is no new label. */
+function describeStop({ tenant, session }: ActionEnvelope, target: KillTarget): string {
+  const text = describeRelease(tenant, target);
+  if (target.scope !== "session" || target.subject === session.id) return text;
+  return `${text}, and with it every other session of this principal that has no task manifest of its own`;
 }
 
 function describeRelease(tenant: string, { scope, subject }: KillTarget): string {

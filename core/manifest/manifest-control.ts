@@ -3,6 +3,7 @@ import { strictest } from "../action/decision.ts";
 import { type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { deepFreeze } from "../action/json.ts";
 import type { Participant } from "../action/participant.ts";
 import type { Finding, Mode, Policy, PolicyRef, Severity, Verdict } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
@@ -23,6 +24,8 @@ interface ManifestControlOptions {
   readonly ledger: ManifestLedger;
   readonly clock: Clock;
   readonly drift: DriftRule;
+  /** True where actions without a task are blocked. */
+  readonly requireTask: boolean;
   /** `publicKey`: the base64 of an Ed25519 key. */
   readonly taskSigners: readonly { readonly id: string; readonly tenant: string; readonly publicKey: string }[];
   readonly hasActed: TaskBindingOptions["hasActed"];
@@ -36,7 +39,7 @@ interface ManifestControl {
 
 /** Loads all manifests with the sessions bound to them and the policy that compares. Refuses a tenant whose manifests are damaged. */
 export async function openManifestControl(options: ManifestControlOptions): Promise<ManifestControl> {
-  const { store, ledger, clock, drift, taskSigners, hasActed } = options;
+  const { store, ledger, clock, drift, requireTask, taskSigners, hasActed } = options;
   const manifests = new ManifestStore({ store, log: ledger, clock });
   for (const { tenant } of ledger.status()) {
     try {
@@ -49,7 +52,7 @@ export async function openManifestControl(options: ManifestControlOptions): Prom
   return {
     manifests,
     taskBinding: new TaskBinding({ store, log: ledger, clock, manifests, signers, hasActed }),
-    driftPolicy: new DriftPolicy({ rule: drift, manifests, clock }),
+    driftPolicy: new DriftPolicy({ rule: drift, requireTask, manifests, clock }),
   };
 }
 
@@ -69,6 +72,7 @@ export interface DriftRule {
 
 interface DriftPolicyOptions {
   readonly rule: DriftRule;
+  readonly requireTask: boolean;
   readonly manifests: { find(tenant: string, task: string): Declaration | undefined };
   readonly clock: Clock;
 }
@@ -91,7 +95,27 @@ const weights: Readonly<Record<DriftKind, Weight>> = {
 
 const abstention: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
 
-/** Compares each action of a task with the manifest of the task. Abstains for expected actions: other policies decide. */
+const taskRequired: Verdict = deepFreeze({
+  decision: "block",
+  findings: [
+    {
+      rule: "session.task_required",
+      decision: "block",
+      message:
+        "expected a session that works on a task: declare a manifest for it, or send a task reference with its first call",
+      severity: "high",
+      risk: 50,
+      mode: "enforce",
+      session_risk: 0,
+    },
+  ],
+  risk: 50,
+});
+
+/**
+ * Compares each action of a task with the manifest of the task. Abstains for expected actions: other policies decide. Blocks
+ * actions without a task where one is required.
+ */
 export class DriftPolicy implements Policy {
   readonly ref: PolicyRef = Object.freeze({
     kind: "session",
@@ -115,8 +139,9 @@ export class DriftPolicy implements Policy {
   /** Lists are no departure: tools outside the plan are still listed. */
   evaluate(action: ActionEnvelope): Verdict {
     const { task, phase, target, tenant } = action;
-    if (task === null || phase !== "input" || target === everyUpstream) return abstention;
-    const { manifests, clock, rule } = this.#options;
+    if (phase !== "input" || target === everyUpstream) return abstention;
+    const { manifests, clock, rule, requireTask } = this.#options;
+    if (task === null) return requireTask ? taskRequired : abstention;
     const declaration = manifests.find(tenant, task);
     // The session stays bound to a task whose manifest was withdrawn.
     const departures = declaration?.plan.findDepartures(action, clock()) ?? [withdrawn];

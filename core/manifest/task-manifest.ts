@@ -19,7 +19,7 @@ const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 cha
  * The members of a declared plan of a task, named as in declarations, in the store and in the admin API. `session`: the label
  * of one session; absent: every session of the principal. `expected_tools`: globs over `target/tool`. `expected_resources`:
  * globs over paths, URIs of resources, and `prompt:<name>`. `write_domains`, the places that may be changed or sent to: globs
- * over `host[:port]`, path roots, and globs over paths. `max_actions`: per session. `mode` absent: the configured one.
+ * over `host[:port]`, path roots, and globs over paths. `max_actions`: of all sessions of the principal that work on the task. `mode` absent: the configured one.
  */
 export const manifestMembers = {
   task: matching("^[a-z0-9][a-z0-9._-]{0,63}$", "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first"),

@@ -26,10 +26,20 @@ export class InFlight {
     if (entry?.aborts.size === 0) this.#entries.delete(session);
   }
 
-  /** Ends all that a kill in `tenant` covers with `reason`; what upstreams have of it is cancelled there. */
-  cancel(tenant: string, target: KillTarget, reason: Error): void {
+  /**
+   * Ends all that a kill in `tenant` covers with `reason`; what upstreams have of it is cancelled there. `isStoppedWith`:
+   * returns whether a kill of another session of the principal covers a session.
+   */
+  cancel(
+    tenant: string,
+    target: KillTarget,
+    reason: Error,
+    isStoppedWith: (session: string, principal: string) => boolean,
+  ): void {
     for (const [session, entry] of this.#entries) {
-      if (!covers(tenant, target, session, entry.principal)) continue;
+      const { principal } = entry;
+      const isOther = target.scope === "session" && principal.tenant === tenant && isStoppedWith(session, principal.id);
+      if (!isOther && !covers(tenant, target, session, principal)) continue;
       for (const abort of entry.aborts) abort.abort(reason);
     }
   }

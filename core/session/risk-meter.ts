@@ -93,15 +93,15 @@ interface ReviewFloodOptions {
   readonly elapsedMs: () => number;
 }
 
-const maxSessions = 10_000;
+const maxCounted = 20_000;
 
 /**
- * Stops sessions that request too many reviews, because tired reviewers approve. Counts in memory, for the sessions that
- * requested one most recently; a restart resets the counts.
+ * Stops sessions that request too many reviews, because tired reviewers approve. Counts in memory, for the sessions and groups
+ * of sessions that requested one most recently; a restart resets the counts.
  */
 export class ReviewFlood {
   readonly #options: ReviewFloodOptions;
-  /** By session, the times of the reviews within the window. */
+  /** By session or group, the times of the latest reviews within the window. */
   readonly #times = new Map<string, readonly number[]>();
 
   constructor(options: ReviewFloodOptions) {
@@ -109,20 +109,32 @@ export class ReviewFlood {
   }
 
   /**
-   * Counts a new review before it is recorded. Where it is one too many, the session is stopped when this returns, and the
-   * caller refuses the action. Throws where the session cannot be stopped.
+   * Counts a new review before it is recorded, for its session and the groups of the session; the session is judged by the
+   * first of these. Where the review is one too many, the session is stopped when this returns, and the caller refuses the
+   * action. Throws where the session cannot be stopped.
    */
-  count(tenant: string, session: string): void {
-    const { killSwitch, reviews, windowMs, elapsedMs } = this.#options;
-    if (reviews === 0) return;
+  count(tenant: string, session: string, [group, ...others]: readonly string[] = []): void {
+    if (this.#options.reviews === 0) return;
+    for (const each of others) this.#add(tenant, each);
+    const judged = group === undefined ? [session] : [session, group];
+    const isOver = judged.map((each) => this.#add(tenant, each)).includes(true);
+    // A session that is released begins anew.
+    if (isOver) for (const each of judged) this.#times.delete(JSON.stringify([tenant, each]));
+    // Concurrent actions may each be one too many.
+    const isStopped = isOver && this.#options.killSwitch.isKilled(tenant, { scope: "session", subject: session });
+    if (isOver && !isStopped) this.#kill(tenant, session);
+    forgetOldest(this.#times, maxCounted);
+  }
+
+  /** Returns whether there are more than the limit allows. */
+  #add(tenant: string, id: string): boolean {
+    const { reviews, windowMs, elapsedMs } = this.#options;
     const now = elapsedMs();
-    const key = JSON.stringify([tenant, session]);
+    const key = JSON.stringify([tenant, id]);
     const times = [...(this.#times.get(key) ?? []).filter((at) => now - at < windowMs), now];
     this.#times.delete(key);
-    if (times.length <= reviews) this.#times.set(key, times);
-    // Concurrent actions may each be one too many.
-    else if (!killSwitch.isKilled(tenant, { scope: "session", subject: session })) this.#kill(tenant, session);
-    forgetOldest(this.#times, maxSessions);
+    this.#times.set(key, times.slice(-reviews - 1));
+    return times.length > reviews;
   }
 
   #kill(tenant: string, session: string): void {

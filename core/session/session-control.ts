@@ -68,20 +68,23 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     clock,
     tenants,
     onKilled,
+    onKill: (tenant, target) => sessionWatch.stop(tenant, target),
     onRelease: (tenant, target) => sessionWatch.release(tenant, target),
+    findStop: (action) => sessionWatch.findStop(action),
   });
+  const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
+  const cache = new SessionCache({ store, limit: risk, capacity: maxActive, observer });
+  const groups = new SessionCache({ store, limit: risk, capacity: maxActive, observer: { watchedSessions: () => {} } });
+  const isStopped = (tenant: string, session: string): boolean =>
+    killSwitch.isKilled(tenant, { scope: "session", subject: session });
+  const known = { store, cache, groups, clock, limit: risk, isStopped };
+  const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer });
   await restoreKills(killSwitch, {
     store,
     tenants: tenants(),
     events: (tenant) => events(store, tenant, "session"),
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
-  const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
-  const cache = new SessionCache({ store, limit: risk, capacity: maxActive, observer });
-  const isStopped = (tenant: string, session: string): boolean =>
-    killSwitch.isKilled(tenant, { scope: "session", subject: session });
-  const known = { store, cache, clock, limit: risk, isStopped };
-  const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer });
   return {
     killSwitch,
     sessionWatch,

@@ -11,7 +11,10 @@ import { type CountedRisk, type RiskLimit, RiskMeter } from "./risk-meter.ts";
 const maxToolTrail = 128;
 const noHistory: readonly PastAction[] = Object.freeze([]);
 
-/** One session in memory. Its size is bounded. Others change only `pins` and `judged`. */
+/**
+ * One session in memory, or the sessions of a principal that count together. Its size is bounded. Others change only `pins`,
+ * `judged`, `task`, `last` and `stops`.
+ */
 export class SessionEntry {
   readonly principal: string;
   /** Number of users; a pinned entry is not evicted. */
@@ -20,8 +23,12 @@ export class SessionEntry {
   judged = 0;
   risk: RiskMeter;
   taints: TaintSet;
-  /** Time of the last attempted action; milliseconds since 1970. */
+  /** Time of the last attempted action; milliseconds since 1970. Of a group: as stored, at most an hour older. */
   last: number;
+  /** The task of the session's last action. */
+  task: string | null;
+  /** Sessions of a group that were stopped, and stop the others of the group while they are. */
+  stops: readonly string[];
   /** The latest first. */
   history = noHistory;
   /** Approximate bytes of the history. */
@@ -41,23 +48,31 @@ export class SessionEntry {
     this.risk = new RiskMeter(limit, head?.risk);
     this.taints = new TaintSet(head?.taints);
     this.last = head?.last ?? 0;
+    this.task = head?.task ?? null;
+    this.stops = head?.stopped_by ?? noStops;
     this.#actions = head?.actions ?? 0;
     this.#reviews = head?.reviews ?? 0;
     this.#tools = new Set(head?.tools);
     this.#toolCount = head?.tool_count ?? 0;
   }
 
-  /** Returns the state that policies see before an action with this tool. */
-  state({ digest }: KnownTool, now: number): SessionState {
-    const [points] = this.risk.counted;
+  /** Returns the state that policies see before an action with this tool; `group`: the sessions that count with this one. */
+  state({ digest }: KnownTool, now: number, group: SessionEntry): SessionState {
+    // Nearly every session has none.
+    const isRisky = this.risk.counted[0] > 0 || group.risk.counted[0] > 0;
     return {
-      risk: points === 0 ? 0 : this.risk.score(now), // nearly every session has none
-      actions: this.#actions + this.judged,
+      risk: isRisky ? Math.max(this.risk.score(now), group.risk.score(now)) : 0,
+      actions: Math.max(this.#actions + this.judged, group.#actions + group.judged),
       reviews: this.#reviews,
       tools: this.#toolCount,
       new_tool: !this.#tools.has(digest),
-      taints: this.taints.list,
+      taints: this.taints.list.length === 0 ? group.taints.list : joinTaints(this.taints.list, group.taints.list),
     };
+  }
+
+  /** Counts a dispatched action. */
+  countAction(): void {
+    this.#actions++;
   }
 
   countReview(): void {
@@ -112,8 +127,18 @@ export class SessionEntry {
       taints: this.taints.list,
       tools: [...this.#tools],
       tool_count: this.#toolCount,
+      ...(this.task === null ? {} : { task: this.task }),
+      ...(this.stops.length === 0 ? {} : { stopped_by: this.stops }),
     };
   }
+}
+
+const noStops: readonly string[] = Object.freeze([]);
+
+/** Returns the taints of a session, and those of its group that it has not. */
+function joinTaints(own: readonly Taint[], others: readonly Taint[]): readonly Taint[] {
+  const further = others.filter(({ name }) => own.every((taint) => taint.name !== name));
+  return further.length === 0 ? own : [...own, ...further];
 }
 
 const maxTaints = 64;
@@ -232,7 +257,7 @@ function copyPlaces(places: readonly string[]): readonly string[] {
     .map(copyText);
 }
 
-/** The stored state of a session: all of it but the history. */
+/** The stored state of a session, or of a group: all of it but the history. */
 export interface SessionHead {
   readonly principal: string;
   readonly risk: CountedRisk;
@@ -244,18 +269,44 @@ export interface SessionHead {
   /** Digests of the tools used last. */
   readonly tools: readonly string[];
   readonly tool_count: number;
+  /** The task of the last action; absent for none. */
+  readonly task?: string;
+  /** At most 64 sessions of a group that stopped the others. */
+  readonly stopped_by?: readonly string[];
 }
 
-export function headKey(tenant: string, session: string): string {
-  return `${tenantPrefix(tenant)}session-head/${encodeURIComponent(session)}`;
+/** Begins the id of every group, which is that of its principal, with its task where it has one. */
+const groupPrefix = "principal-v1-";
+
+/**
+ * The id of the sessions that count together: those of one principal that work on this task; for null, all that the principal
+ * has.
+ */
+export function groupId(principal: string, task: string | null): string {
+  return task === null ? principal : `${principal}/${task}`;
 }
 
-/** The range of the heads of a tenant. */
+export function isGroup(id: string): boolean {
+  return id.startsWith(groupPrefix);
+}
+
+/** `id`: of a session or a group. */
+export function headKey(tenant: string, id: string): string {
+  const folder = isGroup(id) ? "principal-head" : "session-head";
+  return `${tenantPrefix(tenant)}${folder}/${encodeURIComponent(id)}`;
+}
+
+/** The range of the heads of a tenant's groups. */
+export function groupRange(tenant: string): KeyRange {
+  return rangeOf(headKey(tenant, groupPrefix).slice(0, -groupPrefix.length));
+}
+
+/** The range of the heads of a tenant's sessions. */
 export function headRange(tenant: string): KeyRange {
   return rangeOf(headKey(tenant, ""));
 }
 
-/** Returns the session id of a key. */
+/** Returns the id of a session or group from its key. */
 export function sessionOfHead(key: string): string {
   return decodeURIComponent(lastPart(key));
 }
@@ -272,7 +323,7 @@ export function readHead(session: string, text: string): SessionHead {
 
 function isHead(value: unknown): value is SessionHead {
   if (!isJsonObject(value)) return false;
-  const { principal, risk, actions, reviews, last, taints, tools, tool_count: count } = value;
+  const { principal, risk, actions, reviews, last, taints, tools, tool_count: count, task, stopped_by: stops } = value;
   return (
     typeof principal === "string" &&
     Array.isArray(risk) &&
@@ -280,9 +331,14 @@ function isHead(value: unknown): value is SessionHead {
     [...risk, actions, reviews, last, count].every(isAmount) &&
     Array.isArray(taints) &&
     taints.every(isTaint) &&
-    Array.isArray(tools) &&
-    tools.every((tool) => typeof tool === "string")
+    isTexts(tools) &&
+    (task === undefined || typeof task === "string") &&
+    (stops === undefined || isTexts(stops))
   );
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
 }
 
 function isTaint(value: unknown): boolean {

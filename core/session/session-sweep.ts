@@ -5,11 +5,12 @@ import type { SessionLog } from "../kill/kill-store.ts";
 import type { Store } from "../store/open.ts";
 import type { SessionCache } from "./session-cache.ts";
 import { addForgotten, type ForgottenSessions, readForgotten, summaryKey } from "./session-directory.ts";
-import { headRange, readHead, type SessionHead, sessionOfHead } from "./session-entry.ts";
+import { groupRange, headRange, isGroup, readHead, type SessionHead, sessionOfHead } from "./session-entry.ts";
 
 interface SessionSweepOptions {
   readonly store: Store;
   readonly cache: SessionCache;
+  readonly groups: SessionCache;
   readonly log: SessionLog;
   readonly clock: Clock;
   /** A session that attempted nothing for so long is deleted, unless it is stopped. */
@@ -21,7 +22,7 @@ interface SessionSweepOptions {
   readonly onFailure: (cause: Error) => void;
 }
 
-/** A session that may be deleted, as read from the store. */
+/** A session or a group of sessions that may be deleted, as read from the store. */
 interface Candidate {
   readonly key: string;
   readonly text: string;
@@ -31,7 +32,10 @@ interface Candidate {
 const intervalMs = 3_600_000;
 const maxPerBatch = 200;
 
-/** Deletes idle sessions, and keeps a summary of them per tenant. In small batches, each of them on record. */
+/**
+ * Deletes idle sessions, and what all sessions of an idle principal carry; keeps a summary of the sessions per tenant. In small
+ * batches, each of them on record.
+ */
 export class SessionSweep {
   readonly #options: SessionSweepOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -67,29 +71,41 @@ export class SessionSweep {
     const { store, clock, idleRetentionMs } = this.#options;
     const before = clock() - idleRetentionMs;
     let idle: Candidate[] = [];
-    for await (const [key, text] of store.iterator(headRange(tenant))) {
-      if (this.#closed) return;
-      const candidate = candidateOf(key, text);
-      if (candidate !== null && candidate.head.last < before) idle.push(candidate);
-      if (idle.length < maxPerBatch) continue;
-      await this.#deleteSessions(tenant, idle, before);
-      idle = [];
+    for (const range of [headRange(tenant), groupRange(tenant)]) {
+      for await (const [key, text] of store.iterator(range)) {
+        if (this.#closed) return;
+        const candidate = candidateOf(key, text);
+        if (candidate !== null && candidate.head.last < before) idle.push(candidate);
+        if (idle.length < maxPerBatch) continue;
+        await this.#deleteSessions(tenant, idle, before);
+        idle = [];
+      }
     }
     if (idle.length > 0) await this.#deleteSessions(tenant, idle, before);
   }
 
   async #deleteSessions(tenant: string, idle: readonly Candidate[], before: number): Promise<void> {
-    const { cache, log, isStopped } = this.#options;
+    const { cache, groups, log } = this.#options;
     const detail = { event: "forgotten", silent_since: new Date(before).toISOString() };
     await log.recordEvent(tenant, "session", detail, () => {
       // A session that acted since it was read stays: its next change is written after this.
-      const gone = idle.filter(({ key, text }) => !isStopped(tenant, sessionOfHead(key)) && cache.forget(key, text));
+      const gone = idle.filter((each) => {
+        const from = isGroup(sessionOfHead(each.key)) ? groups : cache;
+        return !this.#isKept(tenant, each) && from.forget(each.key, each.text);
+      });
       const summary = gone
+        .filter(({ key }) => !isGroup(sessionOfHead(key)))
         .map(({ head }) => summarize(head))
         .reduce(addForgotten, readForgotten(cache.read(summaryKey(tenant))));
       const put: BatchOperation = { type: "put", key: summaryKey(tenant), value: JSON.stringify(summary) };
       return [put, ...gone.map(({ key }): BatchOperation => ({ type: "del", key }))];
     });
+  }
+
+  /** A session that is stopped is kept, and so is what it stops. */
+  #isKept(tenant: string, { key, head }: Candidate): boolean {
+    const { isStopped } = this.#options;
+    return [sessionOfHead(key), ...(head.stopped_by ?? [])].some((session) => isStopped(tenant, session));
   }
 }
 

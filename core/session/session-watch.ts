@@ -8,9 +8,21 @@ import type { Participant, Participation, PendingDecision } from "../action/part
 import type { KillTarget } from "../kill/kill.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
+import {
+  type Counted,
+  type CountedList,
+  type Counting,
+  checkRoom,
+  countDispatched,
+  groupsOf,
+  putAll,
+  renewAll,
+  taintAll,
+  writeAll,
+} from "./counted.ts";
 import { type ReviewFlood, type RiskLimit, riskOf, taintsOf } from "./risk-meter.ts";
 import type { SessionCache } from "./session-cache.ts";
-import { headKey, type KnownTool, type SessionEntry, ToolTable } from "./session-entry.ts";
+import { groupId, headKey, isGroup, type KnownTool, type SessionEntry, ToolTable } from "./session-entry.ts";
 
 export interface SessionWatchObserver {
   /** Called when a session reaches the threshold while risk is in shadow mode. */
@@ -20,6 +32,8 @@ export interface SessionWatchObserver {
 
 interface SessionWatchOptions {
   readonly cache: SessionCache;
+  /** The sessions of each principal that count together. */
+  readonly groups: SessionCache;
   readonly log: SessionLog;
   readonly clock: Clock;
   readonly limit: RiskLimit;
@@ -28,9 +42,16 @@ interface SessionWatchOptions {
   readonly observer: SessionWatchObserver;
 }
 
+const maxStops = 64;
+/** Age at which the stored time of a group's last action is renewed, so that a group in use is not deleted. */
+const renewMs = 3_600_000;
+
 /**
  * Tracks sessions over time: adds the state of its session to each action, and the action to the history. MCP calls and model
  * requests with the same label share one session.
+ *
+ * INVARIANT: a new label is no fresh start. Risk, taints, reviews and stops count for all sessions of a principal, and sessions
+ * without a task are judged with them. Those that work on a task are judged with those of the same task.
  *
  * Where the store cannot be read, or the stored state of a session is damaged, every method throws or rejects: no action of
  * a session with unknown state may proceed.
@@ -54,11 +75,20 @@ export class SessionWatch implements Participant {
 
   /** Counts the action as one that its session is attempting, until it is committed or finished. */
   begin(attempted: ActionEnvelope): SessionParticipation {
-    const { tenant, session, principal } = attempted;
-    const entry = this.#cache.open(tenant, session.id, principal.id);
+    const counted = this.#open(attempted);
+    const [{ entry }, { entry: group }] = counted;
     const known = this.#tools.find(attempted);
-    const context = { session_state: entry.state(known, this.#options.clock()), history: entry.history };
-    return joinSession(this.#options, entry, known, context);
+    const state = entry.state(known, this.#options.clock(), group);
+    return joinSession(this.#options, counted, known, { session_state: state, history: entry.history });
+  }
+
+  #open({ tenant, session, principal, task }: Counting): CountedList {
+    const { cache, groups } = this.#options;
+    const own = { id: session.id, cache, entry: cache.open(tenant, session.id, principal.id) };
+    const all = { id: principal.id, cache: groups, entry: groups.open(tenant, principal.id, principal.id) };
+    if (task === null) return [own, all];
+    const id = groupId(principal.id, task);
+    return [own, { id, cache: groups, entry: groups.open(tenant, id, principal.id) }, all];
   }
 
   /** Returns true where the session has attempted anything, or is about to. */
@@ -75,15 +105,16 @@ export class SessionWatch implements Participant {
     const names = taintsOf(action, evaluation);
     if (names.length === 0) return;
     const { tenant, session, id } = action;
-    const entry = this.#cache.open(tenant, session.id, action.principal.id);
-    checkRoom(entry, action, names);
+    const counted = this.#open(action);
+    const [{ entry }] = counted;
+    checkRoom(counted, action, names);
     const known = this.#tools.find(action);
-    const isNew = entry.taint(names, action, known, this.#options.clock());
+    const isNew = taintAll(counted, names, action, known, this.#options.clock());
     if (isNew) this.#options.observer.tainted();
     const { target, tool } = known;
     await entry.taints.settle(names, (taints) => {
       const detail = { event: "tainted", session: session.id, taints, action: id, target, tool };
-      return this.#record(tenant, session.id, entry, detail, () => undefined);
+      return this.#record(tenant, counted, detail, () => undefined);
     });
   }
 
@@ -92,65 +123,116 @@ export class SessionWatch implements Participant {
    * session is stopped when this returns.
    */
   applyOutputVerdict(action: ActionEnvelope, evaluation: Evaluation): CommitHook | undefined {
-    const { tenant, session, principal } = action;
-    const entry = this.#cache.open(tenant, session.id, principal.id);
     const points = riskOf(evaluation, this.#options.killSwitch.ref);
     if (points === 0) return undefined;
-    raiseRisk(this.#options, entry, action, points);
-    entry.pins++;
-    return {
-      operations: () => [this.#cache.put(tenant, session.id, entry)],
-      end: () => {
-        entry.pins--;
-      },
-    };
+    const counted = this.#open(action);
+    raiseRisk(this.#options, counted, action, points);
+    return writeAll(action.tenant, counted, () => undefined);
   }
 
   /**
-   * Clears risk and taints of a session, durable and on record when this resolves; `by`: the principal who ordered it. A
-   * damaged session starts anew. Rejects with NOT_FOUND for an unknown session, and with EVIDENCE_UNAVAILABLE where the reset
-   * cannot be recorded; nothing changes then.
+   * Clears risk and taints of a session and of the groups it counts for, durable and on record when this resolves; other
+   * sessions keep their own. `session`: also the id of a principal, for what all its sessions carry; `by`: the principal who
+   * ordered it. A damaged state starts anew. Rejects with NOT_FOUND for an unknown session, and with EVIDENCE_UNAVAILABLE where
+   * the reset cannot be recorded; nothing changes then.
    */
   async reset(tenant: string, session: string, by: string, reason: string): Promise<void> {
     const detail = { event: "reset", session, by, reason };
     const entry = this.#find(tenant, session);
     if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such session");
-    if (entry === "damaged") {
-      const deletion: BatchOperation = { type: "del", key: headKey(tenant, session) };
-      return this.#options.log.recordEvent(tenant, "session", detail, [deletion]);
+    const counted: Counted[] = [];
+    const deletions: BatchOperation[] = [];
+    for (const id of entry === "damaged" ? [session] : [session, ...groupsOf(entry)]) {
+      const found = this.#find(tenant, id);
+      if (found === "damaged") deletions.push({ type: "del", key: headKey(tenant, id) });
+      else if (found !== undefined) counted.push({ id, cache: this.#cacheOf(id), entry: found });
     }
-    let undo = (): void => undefined;
+    const undo: (() => void)[] = [];
     try {
       // Later decisions are durable only if this record is.
-      await this.#record(tenant, session, entry, detail, () => {
-        undo = entry.reset();
-      });
+      await this.#record(
+        tenant,
+        counted,
+        detail,
+        () => {
+          undo.push(...counted.map((each) => each.entry.reset()));
+        },
+        deletions,
+      );
     } catch (error) {
-      undo();
+      for (const each of undo) each();
       throw error;
     }
   }
 
-  /** Clears the risk of a released session: otherwise the next finding would stop it again. */
+  /**
+   * Stops the sessions that count with a session that is stopped; in force when this returns, and as long as that session is
+   * stopped. Returns what commits with the kill. A store that cannot be read prevents no kill.
+   */
+  stop(tenant: string, { scope, subject }: KillTarget): CommitHook | undefined {
+    if (scope !== "session") return undefined;
+    try {
+      const entry = this.#find(tenant, subject);
+      if (entry === undefined || entry === "damaged") return undefined;
+      const [, ...groups] = this.#open({
+        tenant,
+        session: { id: subject },
+        principal: { id: entry.principal },
+        task: entry.task,
+      });
+      for (const each of groups) if (each !== undefined) this.#addStop(tenant, each.entry, subject);
+      return writeAll(tenant, groups, () => undefined);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #addStop(tenant: string, group: SessionEntry, session: string): void {
+    const others = group.stops.filter((each) => each !== session && this.#isKilled(tenant, each));
+    // So many others are still stopped, and each of them stops the group.
+    group.stops = others.length < maxStops ? [...others, session] : others;
+  }
+
+  /** Returns the stopped session that stops the others of its group, this one among them; undefined where there is none. */
+  findStop({ tenant, session, principal, task }: Counting): string | undefined {
+    const group = this.#options.groups.find(tenant, groupId(principal.id, task));
+    return group?.stops.find((each) => each !== session.id && this.#isKilled(tenant, each));
+  }
+
+  /** Returns whether a session is stopped with another one of its principal. False for a session that never acted. */
+  isStoppedWith(tenant: string, session: string, principal: string): boolean {
+    const entry = this.#cache.peek(headKey(tenant, session));
+    if (entry === undefined) return false;
+    return (
+      this.findStop({ tenant, session: { id: session }, principal: { id: principal }, task: entry.task }) !== undefined
+    );
+  }
+
+  #isKilled(tenant: string, session: string): boolean {
+    return this.#options.killSwitch.isKilled(tenant, { scope: "session", subject: session });
+  }
+
+  /**
+   * Clears the risk of a released session and of the groups it counts for: otherwise the next finding would stop it again.
+   */
   release(tenant: string, { scope, subject }: KillTarget): CommitHook | undefined {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
-    if (entry === undefined || entry === "damaged") return undefined;
-    entry.pins++;
-    return {
-      operations: () => {
-        entry.risk.clear();
-        return [this.#cache.put(tenant, subject as string, entry)];
-      },
-      end: () => {
-        entry.pins--;
-      },
-    };
+    if (entry === undefined || entry === "damaged" || subject === null) return undefined;
+    const { principal, task } = entry;
+    const counted = this.#open({ tenant, session: { id: subject }, principal: { id: principal }, task });
+    return writeAll(tenant, counted, () => {
+      for (const each of counted) each?.entry.risk.clear();
+    });
+  }
+
+  #cacheOf(id: string): SessionCache {
+    return isGroup(id) ? this.#options.groups : this.#cache;
   }
 
   /** Returns undefined for an unknown session. Throws where the store cannot be read. */
   #find(tenant: string, session: string): SessionEntry | "damaged" | undefined {
     try {
-      return this.#cache.find(tenant, session);
+      return this.#cacheOf(session).find(tenant, session);
     } catch (cause) {
       if (GatewayError.from(cause).code === "SESSION_DAMAGED") return "damaged";
       throw cause;
@@ -159,19 +241,16 @@ export class SessionWatch implements Participant {
 
   async #record(
     tenant: string,
-    session: string,
-    entry: SessionEntry,
+    counted: readonly (Counted | undefined)[],
     detail: JsonObject,
     change: () => void,
+    more: readonly BatchOperation[] = [],
   ): Promise<void> {
-    entry.pins++;
+    const hook = writeAll(tenant, counted, change);
     try {
-      await this.#options.log.recordEvent(tenant, "session", detail, () => {
-        change();
-        return [this.#cache.put(tenant, session, entry)];
-      });
+      await this.#options.log.recordEvent(tenant, "session", detail, () => [...hook.operations(), ...more]);
     } finally {
-      entry.pins--;
+      hook.end();
     }
   }
 }
@@ -192,32 +271,42 @@ export interface SessionParticipation extends Participation {
 
 function joinSession(
   options: SessionWatchOptions,
-  entry: SessionEntry,
+  counted: CountedList,
   known: KnownTool,
   context: ActionContext,
 ): SessionParticipation {
+  const [session, group, all] = counted;
+  const { entry } = session;
   let judged: PendingDecision | undefined;
   let taints: readonly string[] = [];
   let isChanged = false;
+  // The actions of a task are counted; of other groups, only what is to be remembered is written.
+  let isGroupChanged = all !== undefined;
   let isCounted = true;
   entry.pins++;
+  group.entry.pins++;
+  if (all !== undefined) all.entry.pins++;
   entry.judged++;
+  if (all !== undefined) group.entry.judged++;
   return {
     context,
     applyVerdict: (pending) => {
       const { action, evaluation, review } = pending;
       judged = pending;
+      entry.task = action.task;
       taints = taintsOf(action, evaluation);
-      if (taints.length > 0) checkRoom(entry, action, taints);
+      isGroupChanged ||= taints.length > 0;
+      if (taints.length > 0) checkRoom(counted, action, taints);
       const isNewReview = review?.kind === "held" && review.isNew;
       if (review !== null && !isNewReview) return;
       const points = riskOf(evaluation, options.killSwitch.ref);
       isChanged ||= isNewReview || points > 0;
+      isGroupChanged ||= points > 0;
       if (isNewReview) {
         entry.countReview();
-        options.reviews.count(action.tenant, action.session.id);
+        options.reviews.count(action.tenant, action.session.id, groupsOf(entry));
       }
-      if (points > 0) raiseRisk(options, entry, action, points);
+      if (points > 0) raiseRisk(options, counted, action, points);
     },
     operations: (isDispatched) => {
       if (judged === undefined) throw new TypeError("operations: expected the verdict to be applied first");
@@ -226,32 +315,38 @@ function joinSession(
       if (action.target !== everyUpstream) {
         const at = options.clock();
         entry.judged--;
+        if (all !== undefined) group.entry.judged--;
         isCounted = false;
         entry.remember(action, known, evaluation.decision, isDispatched, at);
-        if (isDispatched && taints.length > 0) entry.taint(taints, action, known, at);
+        if (isDispatched && isGroupChanged) countDispatched(counted, taints, action, known, at);
         isChanged = true;
+        isGroupChanged ||= group.entry.last > 0 && at - group.entry.last > renewMs;
+        if (isGroupChanged) renewAll(counted, at);
       }
-      return isChanged ? [options.cache.put(action.tenant, action.session.id, entry)] : [];
+      if (isGroupChanged) return putAll(action.tenant, counted);
+      return isChanged ? [session.cache.put(action.tenant, session.id, entry)] : [];
     },
     finish: () => {
       if (isCounted) entry.judged--;
+      if (isCounted && all !== undefined) group.entry.judged--;
       entry.pins--;
+      group.entry.pins--;
+      if (all !== undefined) all.entry.pins--;
     },
   };
 }
 
-/** Throws TAINT_LIMIT where a session has no room for further taints. */
-function checkRoom(entry: SessionEntry, { session }: ActionEnvelope, names: readonly string[]): void {
-  if (entry.taints.hasRoom(names)) return;
-  throw new GatewayError("TAINT_LIMIT", `session \`${session.id}\`; an operator can reset it`);
-}
-
-/** Adds points to the risk of the session. Where it reaches the threshold, the session is stopped when this returns. */
-function raiseRisk(options: SessionWatchOptions, { risk }: SessionEntry, action: ActionEnvelope, points: number): void {
+/**
+ * Adds points to the risk of the session and of the groups it counts for. Where its own risk, or that of the group it is judged
+ * with, reaches the threshold, the session is stopped when this returns.
+ */
+function raiseRisk(options: SessionWatchOptions, counted: CountedList, action: ActionEnvelope, points: number): void {
   const { clock, limit, observer } = options;
   const now = clock();
-  const before = risk.score(now);
-  const score = risk.add(points, now);
+  const [session, group, all] = counted;
+  const before = Math.max(session.entry.risk.score(now), group.entry.risk.score(now));
+  const score = Math.max(session.entry.risk.add(points, now), group.entry.risk.add(points, now));
+  all?.entry.risk.add(points, now);
   if (limit.killAt === 0 || score < limit.killAt) return;
   if (limit.mode === "enforce") killSession(options, action, score);
   else if (before < limit.killAt) observer.wouldKill();

@@ -32,6 +32,13 @@ export function newAction(changed: Partial<ActionEnvelope> = {}, label = "work")
   });
 }
 
+/** A new write in the one session of an agent of its own, which has this name. */
+export function newAgentAction(name: string): ActionEnvelope {
+  const id = principalId("acme", name);
+  const principal = { id, role: "operator", keyId: "ci" } as const;
+  return newAction({ principal, session: sessionScope("http", "acme", id, name) });
+}
+
 /** An evaluation of `action` by one pack. */
 export function makeEvaluation(action: ActionEnvelope, decision: Decision = "allow"): Evaluation {
   return {

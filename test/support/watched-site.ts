@@ -49,19 +49,23 @@ const rules = `rules:
 /** A gateway under session-watch and little else, between an agent and upstreams and a provider that keep logs. */
 export class WatchedSite {
   readonly gateway: RunningGateway;
+  /** Of an operator of the tenant. */
   readonly key: string;
   readonly foreignKey: string;
+  readonly #agentKeys: string[];
   readonly #upstream: MoodyUpstream;
   readonly #provider: ModelProvider;
 
   private constructor(
     gateway: RunningGateway,
     keys: readonly [string, string],
+    agentKeys: readonly string[],
     upstream: MoodyUpstream,
     provider: ModelProvider,
   ) {
     this.gateway = gateway;
     [this.key, this.foreignKey] = keys;
+    this.#agentKeys = [...agentKeys];
     this.#upstream = upstream;
     this.#provider = provider;
   }
@@ -72,17 +76,25 @@ export class WatchedSite {
     const names = Object.values(upstreams).flatMap(Object.keys);
     upstream.publish(names.map((name) => ({ name, description: name, inputSchema: { type: "object" } })));
     const keys = [newKey(), newKey()] as const;
+    const agentKeys = Array.from({ length: maxAgents }, newKey);
     const gateway = await startGateway({
-      config: configFor(upstream, provider, keys, options),
+      config: configFor(upstream, provider, keys, agentKeys, options),
       files: { ...allowEverything("packs/open"), "packs/open/rules/more.yaml": rules },
       env: { PROVIDER_KEY: newKey() },
     });
-    return new WatchedSite(gateway, keys, upstream, provider);
+    return new WatchedSite(gateway, keys, agentKeys, upstream, provider);
   }
 
-  /** A session of the agent, on both roads. */
-  session(label: string): WatchedSession {
-    return new WatchedSession(this, label, this.#upstream, this.#provider);
+  /** A session of an agent that has none beside it, or of the one with this key; on both roads. */
+  session(label: string, key: string = this.newAgentKey()): WatchedSession {
+    return new WatchedSession(this, label, key, this.#upstream, this.#provider);
+  }
+
+  /** Returns the key of an agent that nobody used yet. */
+  newAgentKey(): string {
+    const key = this.#agentKeys.pop();
+    if (key === undefined) throw new Error(`expected at most ${maxAgents} agents`);
+    return key;
   }
 
   /** The records of one session. */
@@ -101,16 +113,18 @@ export class WatchedSite {
 export class WatchedSession {
   readonly label: string;
   readonly #site: WatchedSite;
+  readonly #key: string;
   readonly #upstream: MoodyUpstream;
   readonly #provider: ModelProvider;
   readonly #agent: Agent;
 
-  constructor(site: WatchedSite, label: string, upstream: MoodyUpstream, provider: ModelProvider) {
+  constructor(site: WatchedSite, label: string, key: string, upstream: MoodyUpstream, provider: ModelProvider) {
     this.label = label;
     this.#site = site;
+    this.#key = key;
     this.#upstream = upstream;
     this.#provider = provider;
-    this.#agent = new Agent(site.gateway.url, site.key, label);
+    this.#agent = new Agent(site.gateway.url, key, label);
   }
 
   take(step: Step): Promise<Result> {
@@ -147,7 +161,7 @@ export class WatchedSession {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        "x-api-key": this.#site.key,
+        "x-api-key": this.#key,
         "x-gateway-session-id": this.label,
       },
       body: JSON.stringify({ model, messages: [{ role: "user", content: text }] }),
@@ -169,6 +183,7 @@ function configFor(
   upstream: MoodyUpstream,
   provider: ModelProvider,
   [key, foreign]: readonly [string, string],
+  agentKeys: readonly string[],
   { settings = "", shadowRules = "", more = "" }: WatchedSiteOptions,
 ): string {
   const entries = Object.entries(upstreams).map(([name, tools]) => {
@@ -182,6 +197,7 @@ listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys:
   - { id: ci, tenant: acme, role: operator, key_hash: "sha256:${sha256(key)}" }
   - { id: other, tenant: umbrella, role: viewer, key_hash: "sha256:${sha256(foreign)}" }
+${agentKeys.map((each, index) => `  - { id: agent-${index}, tenant: acme, role: operator, key_hash: "sha256:${sha256(each)}" }`).join("\n")}
 upstreams:
 ${entries.join("\n")}
 providers: [{ name: open, type: openai, base_url: "${provider.baseUrl("openai")}", api_key_env: PROVIDER_KEY, models: [usual, other] }]
@@ -199,6 +215,8 @@ usage: { requests_per_minute: 1000000, tokens_per_minute: 1000000000 }
 ${more}
 `;
 }
+
+const maxAgents = 400;
 
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");

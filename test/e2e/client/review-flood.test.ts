@@ -36,7 +36,7 @@ describe("reviews that a session asks for", () => {
 
   /** Calls of one client. */
   interface Asking {
-    /** Sessions that other clients have had of this gateway. */
+    /** Sessions that other agents have had of this gateway. */
     readonly earlier: number;
     readonly client: McpClient;
     /** Asks for that many sums, none like another, none like another client's, and says what came of each. */
@@ -54,7 +54,8 @@ describe("reviews that a session asks for", () => {
 
       for (const [earlier, kind] of clientKinds.entries()) {
         it(`with the client ${kind}`, async () => {
-          const client = await world.connect(kind, {}, kind === "v1 sse" ? undefined : kind.replace(" ", "-"));
+          const label = kind === "v1 sse" ? undefined : kind.replace(" ", "-");
+          const client = await world.connect(kind, {}, label, world.newAgentKey());
           const ask = async (count: number, first = 0): Promise<readonly string[]> => {
             const said: string[] = [];
             for (let a = first; a < first + count; a++)

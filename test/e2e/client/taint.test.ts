@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import {
   awaitNotification,
@@ -94,10 +93,9 @@ describe("what strangers wrote, in a session", () => {
 
   after(() => Promise.all([world?.stop(), trusting?.stop(), wordy?.stop()]));
 
-  /** A client in a session of its own; over HTTP+SSE its connection is one. */
+  /** A client of an agent of its own. */
   async function connect(where: World, kind: ClientKind = "v1", side: ClientSide = {}): Promise<McpClient> {
-    const label: Record<string, string> = kind === "v1 sse" ? {} : { "x-gateway-session-id": randomUUID() };
-    const headers = { "x-api-key": where.key, ...label };
+    const headers = { "x-api-key": where.newAgentKey() };
     const client = await connectClient(kind, { url: `${where.gateway.url}/mcp`, headers }, side);
     clients.push(client);
     return client;
@@ -113,7 +111,7 @@ describe("what strangers wrote, in a session", () => {
   }
 
   for (const kind of clientKinds) {
-    it(`taints it where an untrusted tool answers, and no other session: ${kind}`, async () => {
+    it(`taints it where an untrusted tool answers, and no other agent: ${kind}`, async () => {
       const [client, other] = [await connect(world, kind), await connect(world, kind)];
       await client.callTool("plain");
       expect(await isHeld(world, client)).to.equal(false);

@@ -58,8 +58,10 @@ export interface World {
   readonly key: string;
   /** Of an operator of the same tenant, who may review what `key` asks for. */
   readonly reviewerKey: string;
+  /** Returns the key of an agent of the same tenant that nobody used yet. */
+  newAgentKey(): string;
   /** `label`: of its session; those of one key without a label share one. */
-  connect(kind: ClientKind, side?: ClientSide, label?: string): Promise<McpClient>;
+  connect(kind: ClientKind, side?: ClientSide, label?: string, key?: string): Promise<McpClient>;
   /** Every message that reached the server so far, of all its processes. */
   received(server: string): readonly Logged[];
   /** Those of them that call a tool. */
@@ -75,7 +77,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), "client-world-"));
   await mkdir(join(folder, "log"));
   const [key, reviewerKey] = [newKey(), newKey()];
-  const config = configFor(folder, key, reviewerKey, options);
+  const agentKeys = Array.from({ length: maxAgents }, newKey);
+  const unused = [...agentKeys];
+  const config = configFor(folder, [key, reviewerKey, agentKeys], options);
   const files = packFiles(options.rules);
   const gateway = await startGateway({ config, files, env: options.env ?? {} }).catch(async (error: unknown) => {
     await rm(folder, { recursive: true, force: true });
@@ -91,9 +95,14 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     folder,
     key,
     reviewerKey,
-    connect: async (kind, side, label) => {
+    newAgentKey: () => {
+      const found = unused.pop();
+      if (found === undefined) throw new Error(`expected at most ${maxAgents} agents`);
+      return found;
+    },
+    connect: async (kind, side, label, other = key) => {
       const session = label === undefined ? {} : { "x-gateway-session-id": label };
-      const client = await connectClient(kind, { ...endpoint, headers: { ...endpoint.headers, ...session } }, side);
+      const client = await connectClient(kind, { ...endpoint, headers: { "x-api-key": other, ...session } }, side);
       clients.push(client);
       return client;
     },
@@ -107,6 +116,8 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   };
 }
 
+const maxAgents = 80;
+
 function newKey(): string {
   return `test-${randomBytes(32).toString("base64url")}`;
 }
@@ -116,7 +127,11 @@ function keyEntry(id: string, role: string, key: string): string {
   return `  - { id: ${id}, tenant: acme, role: ${role}, key_hash: "sha256:${hash}" }`;
 }
 
-function configFor(folder: string, key: string, reviewerKey: string, options: WorldOptions): string {
+function configFor(
+  folder: string,
+  [key, reviewerKey, agentKeys]: readonly [string, string, readonly string[]],
+  options: WorldOptions,
+): string {
   const servers = Object.entries(options.servers?.(folder) ?? {}).map(([name, program]) => {
     const args = JSON.stringify([tee, join(folder, "log", name), program.command, ...program.args]);
     const more = options.keys?.[name] === undefined ? "" : `, ${options.keys[name]}`;
@@ -128,6 +143,7 @@ listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys:
 ${keyEntry("ci", "admin", key)}
 ${keyEntry("reviewer", "operator", reviewerKey)}
+${agentKeys.map((agentKey, index) => keyEntry(`agent-${index}`, "operator", agentKey)).join("\n")}
 upstreams:
 ${listOf([...servers, ...(options.upstreams ?? [])])}
 policy: { packs: [{ path: ${options.rules === "baseline" ? baseline : "packs/test"} }]${options.policy === undefined ? "" : `, ${options.policy}`} }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { ModelProvider } from "../../fixture/model-provider.ts";
 import { folderOf } from "../../support/first-party.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { connectClient, type McpClient } from "../../support/mcp-client.ts";
+import { separateSession } from "../../support/own-task.ts";
 import { allowEverything } from "../../support/pack.ts";
 import { scriptedServer } from "../client/server-program.ts";
 
@@ -76,6 +77,13 @@ export class TaintWorld {
   /** Starts the gateway again after a kill. */
   async startAgain(): Promise<void> {
     this.gateway = await launch(this.gateway.folder, this.#config);
+  }
+
+  /** A label of a session of the agent that has a task of its own. */
+  async newLabel(): Promise<string> {
+    const label = randomUUID();
+    await separateSession(this.gateway.adminUrl, this.keys.operator, "agent", label);
+    return label;
   }
 
   /** An MCP client in the session of the label. */

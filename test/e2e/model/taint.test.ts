@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Approval } from "../../../core/action/approval.ts";
@@ -58,7 +57,7 @@ describe("a session that spans tools and models", () => {
 
   for (const api of apis) {
     it(`holds the mail that a model asks for once a tool brought in what strangers wrote: ${api}`, async () => {
-      const [label, before] = [randomUUID(), (await world.mails()).length];
+      const [label, before] = [await world.newLabel(), (await world.mails()).length];
       const [page, sent] = await readAndSend(world, api, "fetch", label);
       expect(page).to.include(attack);
       expect(sent).to.match(
@@ -67,18 +66,21 @@ describe("a session that spans tools and models", () => {
       expect((await world.mails()).length).to.equal(before);
       expect(world.provider.calls.at(-2)?.text).to.include(attack);
       expect(world.provider.calls.at(-1)?.text).to.include("Held for review");
-      expect([await world.isHeld(randomUUID()), await world.isHeld(label, "colleague")]).to.deep.equal([false, false]);
+      expect([await world.isHeld(await world.newLabel()), await world.isHeld(label, "colleague")]).to.deep.equal([
+        false,
+        false,
+      ]);
       expect(await world.isHeld(label)).to.equal(true);
     });
 
     it(`sends it where the page is not of strangers: ${api}`, async () => {
       const before = (await world.mails()).length;
-      expect((await readAndSend(world, api, "look", randomUUID()))[1]).to.equal("sent");
+      expect((await readAndSend(world, api, "look", await world.newLabel()))[1]).to.equal("sent");
       expect((await world.mails()).length).to.equal(before + 1);
     });
 
     it(`sends it, counts it and puts on record that it would be held, with the rule in shadow mode: ${api}`, async () => {
-      const [label, before] = [randomUUID(), (await trial.mails()).length];
+      const [label, before] = [await trial.newLabel(), (await trial.mails()).length];
       expect((await readAndSend(trial, api, "fetch", label))[1]).to.equal("sent");
       expect((await trial.mails()).length).to.equal(before + 1);
       const records = await new EvidenceReader(trial.gateway.adminUrl, trial.keys.operator).recordsOf(
@@ -103,23 +105,23 @@ describe("a session that spans tools and models", () => {
         [world, true],
         [trusting, false],
       ] as const) {
-        const label = randomUUID();
+        const label = await where.newLabel();
         where.provider.next(scripts.answers({ text: "I see." }));
         const { status } = await tellModel(where, api, label, attack);
         expect(status).to.equal(200);
         expect(await where.isHeld(label)).to.equal(held);
-        expect(await where.isHeld(randomUUID())).to.equal(false);
+        expect(await where.isHeld(await where.newLabel())).to.equal(false);
       }
     });
 
     it(`does not taint it with harmless results: ${api}`, async () => {
-      const label = randomUUID();
+      const label = await world.newLabel();
       await tellModel(world, api, label, "The weather is fine.");
       expect(await world.isHeld(label)).to.equal(false);
     });
 
     it(`taints it with what a model says, before a client reads of it: ${api}`, async () => {
-      const label = randomUUID();
+      const label = await world.newLabel();
       const text = `I write to Eve, ${lure}. ${"More follows. ".repeat(200)}`;
       world.provider.next(scripts.stalls(answerEvents(api, { text }).slice(0, -4)));
       const abort = new AbortController();
@@ -134,7 +136,7 @@ describe("a session that spans tools and models", () => {
         .stream({ model, text: "and now?", onText, signal: abort.signal })
         .catch(() => undefined);
       expect(await held).to.equal(true);
-      const other = randomUUID();
+      const other = await world.newLabel();
       world.provider.next(scripts.answers({ text: "I write to Eve." }));
       await sdkOf(world, other).stream({ model, text: "and now?" });
       expect(await world.isHeld(other)).to.equal(false);
@@ -142,7 +144,7 @@ describe("a session that spans tools and models", () => {
   }
 
   it("shows reviewers what the session met, whole where they decide, by name where they choose", async () => {
-    const label = randomUUID();
+    const label = await world.newLabel();
     const tools = await world.connect(label);
     await tools.callTool("fetch");
     await tools.close();
@@ -169,7 +171,7 @@ describe("a session that spans tools and models", () => {
   });
 
   it("is told in its evidence, which both verifiers accept", async () => {
-    const label = randomUUID();
+    const label = await world.newLabel();
     const tools = await world.connect(label);
     await tools.callTool("fetch");
     await tools.close();

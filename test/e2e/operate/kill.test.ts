@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { separateSession } from "../../support/own-task.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { runGateway } from "../../unit/cli/run.ts";
@@ -21,8 +22,9 @@ describe("stopping a session", () => {
 
   after(() => world.stop());
 
-  /** A session of the operator that has called once, and its id. */
+  /** A session of the operator with a task of its own that has called once, and its id. */
   async function begin(label: string): Promise<{ readonly agent: Agent; readonly id: string }> {
+    await separateSession(world.gateway.adminUrl, keys.operator, "operator", label);
     const agent = new Agent(world.gateway.url, keys.operator, label);
     expect(isBlocked(await agent.call("echo"))).to.equal(false);
     const id = (await reader.sessions()).find((session) => session.label === label)?.id ?? "";
@@ -136,7 +138,8 @@ describe("stopping a session", () => {
   });
 
   it("lists page by page", async () => {
-    const sessions = await Promise.all(["page-1", "page-2", "page-3"].map(begin));
+    const sessions: Awaited<ReturnType<typeof begin>>[] = [];
+    for (const label of ["page-1", "page-2", "page-3"]) sessions.push(await begin(label));
     for (const { id } of sessions) await order("operator", id, "kill");
     const found: string[] = [];
     for (let cursor: string | null = ""; cursor !== null; ) {

@@ -9,6 +9,7 @@ import type { SessionDetail, SessionPage, SessionView } from "../../../core/sess
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { separateSession } from "../../support/own-task.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { sessionFiles } from "../../support/session-rules.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
@@ -101,6 +102,7 @@ describe("what sessions did and met", () => {
     expect(answers.at(-1)?.result?.content?.[0]?.text).to.include("(rule session.killed)");
     expect(await arrived("risky")).to.equal(riskyCalls);
     expect(await stateOf("risky")).to.include({ state: "stopped", risk: 80, actions: riskyCalls });
+    await separateSession(gateway.adminUrl, siteKey, "ci", "calm");
     expect((await callInTurn("calm", {}, 1)).map(isBlocked)).to.deep.equal([false]);
     expect(await metrics()).to.include('gateway_kills_total{scope="session",reason="risk"} 1');
   });
@@ -157,7 +159,7 @@ describe("what sessions did and met", () => {
   });
 
   it("keeps the history of as many sessions as `sessions.max_active` says, and the state of all [S68]", async () => {
-    await start("{ max_active: 100 }");
+    await start("{ max_active: 100, risk: { kill_at: 0 } }");
     await callInTurn("many-0", { risky: true }, 1);
     await metrics(); // the first of them is in the second
     await callInTurn("many-1", { risky: true }, 1);
@@ -169,7 +171,7 @@ describe("what sessions did and met", () => {
     expect([folded.history.length, active.history.length]).to.deep.equal([0, 1]);
     expect([folded.actions, folded.risk]).to.deep.equal([active.actions, active.risk]);
     await gateway.stop();
-    await start("{ max_active: 101 }");
+    await start("{ max_active: 101, risk: { kill_at: 0 } }");
     for (let session = 0; session <= 100; session++) await callInTurn(`many-${session}`, {}, 1);
     expect((await stateOf("many-0")).history.length).to.equal(1);
   });

@@ -172,7 +172,11 @@ describe("one key that takes all it gets", () => {
 
   describe("of the approval queue [S57] [S77]", () => {
     it("gets a quarter of it, whatever its labels; a colleague is heard, and the call runs once approved", async () => {
-      world = await ShareWorld.start({ connection: "shared", limits: free, more: "approvals: { max_pending: 40 }" });
+      world = await ShareWorld.start({
+        connection: "shared",
+        limits: free,
+        more: "approvals: { max_pending: 40 }\nsessions: { review_flood: { reviews: 0 } }",
+      });
       const hold = (holder: Holder, at: number): Promise<Called> =>
         world.call(holder, { please_review: at }, undefined, [["x-gateway-session-id", `label-${at}`]]);
       const answers: Called[] = [];

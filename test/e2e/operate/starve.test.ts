@@ -98,7 +98,7 @@ describe("one viewer key at its worst [S77]", function () {
   });
 
   it("by reviews under 400 labels", async () => {
-    world = await ShareWorld.start({ connection: "session" });
+    world = await ShareWorld.start({ connection: "session", more: "sessions: { review_flood: { reviews: 0 } }" });
     const hold = (index: number): Promise<unknown> =>
       world.call("attacker", { please_review: index }, undefined, [["x-gateway-session-id", `label-${index}`]]);
     await starve(() => pour(400, hold), 100);

@@ -330,6 +330,7 @@ function defaults(source: string): GatewayConfig {
       reviewFlood: { reviews: 5, windowMs: 300_000 },
       risk: { killAt: 80, windowMs: 1_800_000, mode: "enforce" },
       drift: { mode: "enforce", decision: "review" },
+      requireTask: false,
       taskSigners: [],
       maxActive: 10_000,
       idleRetentionMs: 30 * 86_400_000,

@@ -101,6 +101,8 @@ describe("GatewayStop", () => {
       retryMs: 5,
       tenants: () => ["acme", "other"],
       onKilled: () => undefined,
+      onKill: () => undefined,
+      findStop: () => undefined,
       onRelease: () => ({ operations: () => [], end: () => undefined }),
     });
     await killSwitch.kill("acme", order);

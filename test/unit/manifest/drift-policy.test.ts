@@ -35,7 +35,7 @@ describe("DriftPolicy.evaluate(action)", () => {
       asked.push(`${tenant} ${task}`);
       return declaration;
     };
-    return new DriftPolicy({ rule, manifests: { find }, clock: () => nowMs });
+    return new DriftPolicy({ rule, requireTask: false, manifests: { find }, clock: () => nowMs });
   }
 
   function action(changed: Partial<ActionEnvelope> = {}, actions = 0): ActionEnvelope {

@@ -162,7 +162,15 @@ describe("ManifestStore", () => {
       await world.store.put(key, change((await world.store.get(key)) ?? ""));
       const { ledger, store } = world;
       const drift = { mode: "enforce", decision: "review" } as const;
-      const parts = { store, ledger, clock: Date.now, drift, taskSigners: [], hasActed: () => false };
+      const parts = {
+        store,
+        ledger,
+        clock: Date.now,
+        drift,
+        requireTask: false,
+        taskSigners: [],
+        hasActed: () => false,
+      };
       await openManifestControl(parts);
       expect(ledger.status().map(({ state }) => state)).to.deep.equal(["refused"]);
     });

@@ -35,7 +35,7 @@ describe("InFlight.cancel(tenant, target, reason)", () => {
         inFlight.begin(principal, session, abort);
         return { name, abort };
       });
-      inFlight.cancel("acme", target, reason);
+      inFlight.cancel("acme", target, reason, () => false);
       const ended = aborts.filter(({ abort }) => abort.signal.reason === reason);
       expect(ended.map(({ name }) => name)).to.deep.equal(expected);
     });
@@ -46,7 +46,7 @@ describe("InFlight.cancel(tenant, target, reason)", () => {
     const [first, second] = [new AbortController(), new AbortController()];
     for (const abort of [first, second]) inFlight.begin(ada, "ada-work", abort);
     inFlight.finish("ada-work", first);
-    inFlight.cancel("acme", { scope: "tenant", subject: null }, new Error("stopped"));
+    inFlight.cancel("acme", { scope: "tenant", subject: null }, new Error("stopped"), () => false);
     expect([first, second].map(({ signal }) => signal.aborted)).to.deep.equal([false, true]);
     inFlight.finish("ada-work", second);
     inFlight.finish("ada-work", second);

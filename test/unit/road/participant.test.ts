@@ -94,7 +94,13 @@ class Lane {
       onEvent: () => undefined,
     });
     const drift = { mode: "enforce", decision: "block" } as const;
-    const plans = await openManifestControl({ ...shared, drift, taskSigners: [], hasActed: () => false });
+    const plans = await openManifestControl({
+      ...shared,
+      drift,
+      requireTask: false,
+      taskSigners: [],
+      hasActed: () => false,
+    });
     const plan = { task: "nightly", principal: newAction().principal.id, max_actions: 1_000, expires_at: inOneHour() };
     const expected = { expected_tools: ["files/planned"], expected_resources: ["*"], write_domains: ["*"] };
     await plans.manifests.declare("acme", { ...plan, ...expected }, reviewer("rita").id);

@@ -74,11 +74,17 @@ describe("a taint on its way to the disk", () => {
       clock,
       tenants: () => ["acme"],
       onKilled: () => undefined,
+      onKill: () => undefined,
+      findStop: () => undefined,
       onRelease: () => ({ operations: () => [], end: () => undefined }),
     });
     const limit = { killAt: 0, windowMs: 1, mode: "enforce" } as const;
+    const [cache, groups] = [1, 2].map(
+      () => new SessionCache({ store, limit, capacity: 100, observer: { watchedSessions: () => undefined } }),
+    ) as [SessionCache, SessionCache];
     return new SessionWatch({
-      cache: new SessionCache({ store, limit, capacity: 100, observer: { watchedSessions: () => undefined } }),
+      cache,
+      groups,
       log: {
         recordEvent: async (...event) => {
           onReached();

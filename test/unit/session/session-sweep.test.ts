@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey, headRange } from "../../../core/session/session-entry.ts";
-import { newAction } from "../../support/ledger-world.ts";
+import { newAction, newAgentAction } from "../../support/ledger-world.ts";
 import { dayMs, findIn, SessionWorld } from "../../support/session-world.ts";
 
-const idOf = (label: string): string => newAction({}, label).session.id;
+const idOf = (label: string): string => newAgentAction(label).session.id;
 
 describe("SessionSweep", () => {
   let world: SessionWorld;
@@ -16,7 +16,7 @@ describe("SessionSweep", () => {
   afterEach(() => world.remove());
 
   async function act(label: string, points = 0): Promise<void> {
-    const action = newAction({}, label);
+    const action = newAgentAction(label);
     await world.decide(action, findIn(action, { decision: "allow", session_risk: points, taints: ["seen"] }));
   }
 
@@ -25,7 +25,7 @@ describe("SessionSweep", () => {
   }
 
   function stateOf(label: string): SessionState | undefined {
-    return world.watch.describe(newAction({}, label)).session_state;
+    return world.watch.describe(newAgentAction(label)).session_state;
   }
 
   async function kept(): Promise<readonly string[]> {
@@ -73,7 +73,7 @@ describe("SessionSweep", () => {
     });
     await world.evidence.store.put(headKey("acme", idOf("damaged")), "{}");
     later(dayMs + 1);
-    const visit = world.watch.begin(newAction({}, "used"));
+    const visit = world.watch.begin(newAgentAction("used"));
     await world.control.sessionSweep.sweep();
     visit.finish();
     expect(await kept()).to.have.members(["stopped", "used", "damaged"].map((label) => headKey("acme", idOf(label))));
@@ -90,7 +90,7 @@ describe("SessionSweep", () => {
   });
 
   it("goes through many in steps that leave room for others", async () => {
-    for (let n = 0; n < 450; n++) await act(`many-${n}`);
+    for (let n = 0; n < 450; n++) await world.decide(newAction({}, `many-${n}`));
     later(dayMs + 1);
     let turns = 0;
     const count = setInterval(() => turns++, 0);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { withOutput } from "../../../core/action/envelope.ts";
-import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
+import { makeEvaluation, newAction, newAgentAction } from "../../support/ledger-world.ts";
 import { pendingOf } from "../../support/road-world.ts";
 import { findIn, SessionWorld } from "../../support/session-world.ts";
 
@@ -78,7 +78,7 @@ describe("SessionWatch with room for two sessions", () => {
   }
 
   async function take(each: Exclude<Step, { kind: "wait" }>, name: string, tally: Tally): Promise<void> {
-    const action = newAction({}, name);
+    const action = newAgentAction(name);
     if (each.kind === "act") {
       tally.risk += each.points;
       if (each.allowed) tally.actions++;
@@ -96,7 +96,7 @@ describe("SessionWatch with room for two sessions", () => {
 
   function expectAll(prefix: string, tallies: ReadonlyMap<Label, Tally>): void {
     for (const [each, { actions, risk, taints }] of tallies) {
-      const state = world.watch.describe(newAction({}, `${prefix}${each}`)).session_state;
+      const state = world.watch.describe(newAgentAction(`${prefix}${each}`)).session_state;
       expect(state, each).to.include({ actions, risk });
       expect(new Set(state?.taints.map(({ name }) => name)), each).to.deep.equal(taints);
     }

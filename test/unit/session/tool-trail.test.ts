@@ -17,8 +17,8 @@ describe("the tools of a SessionEntry", () => {
     for (let n = 0; n < 128; n++) use(entry, n);
     use(entry, 0);
     use(entry, 128);
-    expect([0, 1, 128].map((n) => entry.state(named(n), 1).new_tool)).to.deep.equal([false, true, false]);
-    expect([entry.state(named(0), 1).tools, entry.head().tools.length]).to.deep.equal([129, 128]);
+    expect([0, 1, 128].map((n) => entry.state(named(n), 1, entry).new_tool)).to.deep.equal([false, true, false]);
+    expect([entry.state(named(0), 1, entry).tools, entry.head().tools.length]).to.deep.equal([129, 128]);
   });
 
   it("goes on from what is kept of it", () => {
