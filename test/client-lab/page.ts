@@ -26,12 +26,15 @@ const meanings = `
   and never the client's.
 - *elsewhere*: hosts that the client asks for beside the gateway, through a proxy that refuses and counts.
 
-Three more tests stand beside the table. In [responses.test.ts](responses.test.ts) the AI SDK, the OpenAI Agents SDK and
+Four more tests stand beside the table. In [responses.test.ts](responses.test.ts) the AI SDK, the OpenAI Agents SDK and
 LangChain ask providers of chat, messages and responses over the responses API: plain, streamed, with a tool that the client
 runs, aborted in mid-stream, blocked, held and approved, and redacted. In [oauth.test.ts](oauth.test.ts) mcp-remote and the
 AI SDK's MCP client, which know the gateway's address alone, get from a 401 to a call with a real authorization server.
 In [servers](servers/published-server.test.ts) 13 published MCP servers are listed and called, directly and through the
 gateway: eight answer without network and account, of five the call is one that fails the same way everywhere.
+In [hook.test.ts](hook.test.ts) Claude Code, by a command and over HTTP, and Codex run shell commands with the hook of
+\`gateway hook\` in their settings: what is allowed runs, what is approved runs once, nothing else does, and nothing where
+the gateway is down.
 
 `;
 
