@@ -2,6 +2,7 @@ import type { Capability } from "../action/capability.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { type ArgumentFacts, type Facts, findArgumentFacts } from "../action/fact.ts";
 import { quoteVisible, scriptNote } from "../action/visible-text.ts";
+import { describeFacts } from "./fact-words.ts";
 
 /** The summary of an action for reviewers. It points at the arguments and does not replace them. */
 interface ActionSummary {
@@ -9,23 +10,27 @@ interface ActionSummary {
   readonly tool: string;
   readonly target: string;
   readonly facts: ArgumentFacts;
+  /** The words for what it does, by its typed facts. */
+  readonly does: readonly string[];
 }
 
 const maxFactsPerKind = 5;
 const maxPointerLength = 256;
 
-export function summarizeAction({ capability, tool, target, arguments: args }: ActionEnvelope): ActionSummary {
-  return { capability, tool, target, facts: findArgumentFacts(args) };
+export function summarizeAction({ capability, tool, target, arguments: args, facts }: ActionEnvelope): ActionSummary {
+  const does = facts === undefined ? [] : describeFacts(facts, quoteWord);
+  return { capability, tool, target, facts: findArgumentFacts(args), does };
 }
 
 /**
  * Renders the summary on one line, safe for a terminal: `write write_file on files; 34 bytes; paths /etc/hosts`.
- * At most five facts of a kind.
+ * At most five facts of a kind; what the action does, where its arguments were stated, comes first.
  */
-export function summaryLine({ capability, tool, target, facts }: ActionSummary): string {
+export function summaryLine({ capability, tool, target, facts, does }: ActionSummary): string {
   const { bytes, hosts, paths, commands } = facts;
   const parts = [
     `${capability} ${quoteWord(tool)} on ${quoteWord(target)}`,
+    ...does,
     `${bytes} bytes${renderLargest(facts)}`,
     ...renderFacts("hosts", hosts, quoteWord),
     ...renderFacts("paths", paths, quoteWord),
