@@ -70,7 +70,118 @@ export interface ToolDefinition {
 /** The effect of an action, weakest first. `unknown`: nobody can tell. */
 export type ActionEffect = "read" | "write" | "delete" | "execute" | "network" | "unknown";
 
-/** At most 20 hosts and paths, and whether there are more. */
+export type SqlDialect = "postgresql" | "mysql" | "sqlite" | "mssql";
+
+/** A redirect of a shell command; `path` is null where it is computed. */
+export interface ShellRedirect {
+  readonly op: string;
+  readonly path: string | null;
+}
+
+/** One program that a command line runs, without the wrappers around it. */
+export interface ShellCommand {
+  /** Its name without a folder; null where it is computed. */
+  readonly name: string | null;
+  /** Its words with the quotes undone, the name first; null for a word that is computed. */
+  readonly argv: readonly (string | null)[];
+  /** Programs that only run it, the outermost first: `sudo`, `env`, `timeout`, `xargs`, `sh`. */
+  readonly wrappers: readonly string[];
+  /** Names of the variables set for it alone. */
+  readonly env: readonly string[];
+  readonly effect: ActionEffect;
+  readonly redirects: readonly ShellRedirect[];
+  /** Hosts and paths among its words and redirects, hosts without a scheme included. */
+  readonly hosts: readonly string[];
+  readonly paths: readonly string[];
+  readonly in: "top" | "pipe" | "substitution";
+}
+
+/** A command line. Every `effect` is `unknown` where `parsed` is false, or where two parsers do not agree. */
+export interface ShellFacts {
+  readonly parsed: boolean;
+  /** True where a word, a name or a path is computed when the line runs. */
+  readonly dynamic: boolean;
+  /** True where commands, words or places are left out of the lists. */
+  readonly more: boolean;
+  readonly effect: ActionEffect;
+  readonly commands: readonly ShellCommand[];
+}
+
+/** One run of git, stated as such or found in a command line. */
+export interface GitFact {
+  readonly subcommand: string | null;
+  readonly options: readonly string[];
+  /** Names and URLs of remotes, as written. */
+  readonly remotes: readonly string[];
+  readonly refs: readonly string[];
+  /** True where it may overwrite or delete what others have: `--force`, `+ref`, `--mirror`, `--delete`. */
+  readonly force: boolean;
+  /** Keys set with `-c`, `--config-env` or `GIT_CONFIG_*`, in lower case. */
+  readonly config_overrides: readonly string[];
+  readonly effect: ActionEffect;
+}
+
+export interface SqlStatement {
+  /** In lower case: `select`, `insert`, `update`, `delete`, `drop`, `truncate`, `copy`, `call`, `set`, … */
+  readonly kind: string;
+  readonly effect: ActionEffect;
+  readonly tables: { readonly read: readonly string[]; readonly write: readonly string[] };
+  /** Names of functions called, in lower case. */
+  readonly functions: readonly string[];
+  readonly has_where: boolean;
+  /** True for a condition that holds for every row, such as `1 = 1`. */
+  readonly where_is_constant: boolean;
+  /** True where it writes its result into a table, a file or a program. */
+  readonly into: boolean;
+  /** True where it locks rows or tables. */
+  readonly locking: boolean;
+}
+
+export interface SqlFacts {
+  readonly parsed: boolean;
+  /** Null where the operator states none. */
+  readonly dialect: SqlDialect | null;
+  readonly effect: ActionEffect;
+  readonly statements: readonly SqlStatement[];
+  readonly more: boolean;
+}
+
+export type UrlZone = "public" | "private" | "loopback" | "link_local" | "metadata" | "reserved" | "name";
+
+export interface UrlFact {
+  /** In lower case without the colon; empty where the text is no URL. */
+  readonly scheme: string;
+  /** As a client connects to it: lower case, `xn--…`, an address in its plain form. */
+  readonly host: string;
+  /** The address where the host is one, however it was written. */
+  readonly address?: string;
+  /** The zone of the address; `name` for a host that has to be looked up, unless the name itself says where it leads. */
+  readonly zone: UrlZone;
+  /** 0 where the scheme has no port of its own. */
+  readonly port: number;
+  readonly userinfo: boolean;
+  /** True where two readers could disagree about it: other forms of an address, escapes, blanks, backslashes, mixed scripts. */
+  readonly odd: boolean;
+}
+
+export interface PathFact {
+  /** The path with escapes and `.` and `..` resolved; as it came where `odd`. */
+  readonly plain: string;
+  /** True where it certainly lies in the stated root. False where no root is stated. */
+  readonly inside: boolean;
+  /** True where two readers could disagree about it, or it cannot be resolved. */
+  readonly odd: boolean;
+}
+
+export interface AddressFact {
+  readonly kind: "mail" | "account" | "handle" | "phone" | "other";
+  /** In a form in which equal addresses are equal texts. */
+  readonly plain: string;
+  /** True for invisible characters, mixed scripts, comments or several addresses in one text. */
+  readonly odd: boolean;
+}
+
+/** At most 20 hosts and paths, and whether there are more. A kind is there where its arguments were stated, or found. */
 export interface ActionFacts {
   /** The one of its strictest part, or of its capability where nothing else is known. */
   readonly effect: ActionEffect;
@@ -79,6 +190,12 @@ export interface ActionFacts {
   /** Absolute and home-relative paths, and those that climb. */
   readonly paths: readonly string[];
   readonly more: boolean;
+  readonly shell?: ShellFacts;
+  readonly git?: readonly GitFact[];
+  readonly sql?: SqlFacts;
+  readonly url?: readonly UrlFact[];
+  readonly path?: readonly PathFact[];
+  readonly address?: readonly AddressFact[];
 }
 
 export interface SessionState {

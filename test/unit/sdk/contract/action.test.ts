@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { ActionFacts } from "../../../../core/action/action-fact.ts";
 import { capabilities } from "../../../../core/action/capability.ts";
 import { phases, protocols, type ActionEnvelope as Sealed, withOutput } from "../../../../core/action/envelope.ts";
 import type { Verdict as Judged, Finding as Recorded, Redaction as Redacting } from "../../../../core/action/policy.ts";
@@ -16,21 +17,78 @@ type Same<A, B> = Assignable<A, B> &
 type Assignable<A, B> = [A] extends [B] ? true : never;
 const same: readonly [
   Same<ActionEnvelope, Omit<Sealed, "history">>,
+  Same<NonNullable<ActionEnvelope["facts"]>, ActionFacts>,
   Same<Finding, Omit<Recorded, "mode" | "session_risk" | "taints" | "ticket">>,
   Same<Redaction, Redacting>,
   Same<Verdict, { findings: readonly Finding[] } & Pick<Judged, "decision" | "redactions">>,
-] = [true, true, true, true];
+] = [true, true, true, true, true];
 
 /** As much of a schema as says which words there are. */
 interface Words {
   readonly [name: string]: { readonly enum?: readonly string[]; readonly properties?: Words } | undefined;
 }
 
+const run = {
+  subcommand: "push",
+  options: ["-f"],
+  remotes: ["origin"],
+  refs: ["main"],
+  force: true,
+  config_overrides: [],
+};
+const wholeFacts: Required<ActionFacts> = {
+  hosts: ["a.example"],
+  paths: ["/etc/hosts"],
+  more: false,
+  effect: "write",
+  shell: {
+    parsed: true,
+    dynamic: true,
+    more: false,
+    effect: "unknown",
+    commands: [
+      {
+        name: null,
+        argv: [null, "-x"],
+        wrappers: ["sudo"],
+        env: ["A"],
+        effect: "unknown",
+        redirects: [{ op: ">", path: null }],
+        hosts: [],
+        paths: [],
+        in: "pipe",
+      },
+    ],
+  },
+  git: [{ ...run, effect: "network" }],
+  sql: {
+    parsed: true,
+    dialect: null,
+    effect: "read",
+    statements: [
+      {
+        kind: "select",
+        effect: "read",
+        tables: { read: ["a"], write: [] },
+        functions: ["now"],
+        has_where: false,
+        where_is_constant: false,
+        into: false,
+        locking: false,
+      },
+    ],
+    more: false,
+  },
+  url: [{ scheme: "http", host: "::1", address: "::1", zone: "loopback", port: 80, userinfo: false, odd: false }],
+  path: [{ plain: "/srv", inside: true, odd: false }],
+  address: [{ kind: "mail", plain: "a@b.example", odd: false }],
+};
+
 describe("the SDK's contract of actions", () => {
   const isAction = compileSchema("action");
 
   it("has the types of the gateway", () => {
-    expect(same).to.deep.equal([true, true, true, true]);
+    expect(same).to.deep.equal([true, true, true, true, true]);
   });
 
   it("describes what the gateway hands to a plugin", () => {
@@ -46,7 +104,7 @@ describe("the SDK's contract of actions", () => {
       },
       session: { id: "s", transport: "sse", label: "l" },
       untrusted: true,
-      facts: { hosts: ["a.example"], paths: ["/etc/hosts"], more: false, effect: "write" },
+      facts: wholeFacts,
       session_state: {
         risk: 12,
         actions: 3,
