@@ -93,8 +93,8 @@ interface FoundValues {
   readonly isCut: boolean;
 }
 
-/** Finds the values at a place, without those that are null or an empty list: an argument that was left out. */
-function valuesAt(args: Json, place: string): FoundValues {
+/** Finds the values at a place (an argument or a JSON Pointer with `*`), without those that are null or an empty list: an argument that was left out. */
+export function valuesAt(args: Json, place: string): FoundValues {
   const names = place.startsWith("/") ? namesOfPointer(place) : [place];
   let values: readonly Json[] = [args];
   for (const name of names) {

@@ -89,6 +89,9 @@ const weights: Readonly<Record<DriftKind, Weight>> = {
   tool: { severity: "medium", risk: 40, sessionRisk: 20, pointer: "/tool" },
   resource: { severity: "medium", risk: 40, sessionRisk: 20, pointer: "/arguments" },
   write_domain: { severity: "high", risk: 60, sessionRisk: 30, pointer: "/arguments" },
+  argument: { severity: "high", risk: 60, sessionRisk: 30, pointer: "/arguments" },
+  host: { severity: "high", risk: 60, sessionRisk: 30, pointer: "/arguments" },
+  address: { severity: "high", risk: 60, sessionRisk: 30, pointer: "/arguments" },
   actions: { severity: "high", risk: 50, sessionRisk: 10 },
   expired: { severity: "high", risk: 50, sessionRisk: 10 },
 };

@@ -67,7 +67,7 @@ export const manifestOperations = {
         expires_at: "2027-01-31T00:00:00.000Z",
       },
       required: true,
-      limits: { bytes: 65_536, json: { depth: 4, nodes: 512, stringLength: 1_024, reader: "exact" } },
+      limits: { bytes: 65_536, json: { depth: 6, nodes: 2_048, stringLength: 1_024, reader: "exact" } },
     },
     response: jsonResponse("The manifest in force.", ref("Manifest")),
     errors: changeErrors,

@@ -6,11 +6,12 @@ import { GatewayError } from "../action/error.ts";
 import { foundPaths, newPlaceSearch, searchPaths } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { valuesAt } from "../fact/stated-value.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { manifestDigest, readTaskManifest, type TaskManifest } from "./task-manifest.ts";
 
 /** The parts of a manifest that an action can depart from. */
-const driftKinds = ["tool", "resource", "write_domain", "actions", "expired"] as const;
+const driftKinds = ["tool", "resource", "write_domain", "argument", "host", "address", "actions", "expired"] as const;
 export type DriftKind = (typeof driftKinds)[number];
 
 /** One departure of an action, with the text of its finding. */
@@ -34,6 +35,9 @@ class Plan {
   readonly #resources: PatternList;
   readonly #allowsAnyResource: boolean;
   readonly #domains: WriteDomains;
+  readonly #hosts: PatternList | null;
+  readonly #addresses: PatternList | null;
+  readonly #values: readonly ValuePattern[];
 
   constructor(manifest: TaskManifest) {
     this.#manifest = manifest;
@@ -42,13 +46,23 @@ class Plan {
     this.#resources = new PatternList(manifest.expected_resources);
     this.#allowsAnyResource = allowsAnything(manifest.expected_resources);
     this.#domains = new WriteDomains(manifest.write_domains);
+    this.#hosts = lowerCase(manifest.expected_hosts);
+    this.#addresses = lowerCase(manifest.expected_addresses);
+    this.#values = compileValues(manifest.arguments ?? {});
   }
 
   /** Finds the departures of an action at a time (milliseconds since 1970). Throws TypeError for one without session state. */
   findDepartures(action: ActionEnvelope, now: number): readonly Departure[] {
     const found = [this.#checkExpiry(now), this.#checkActionCount(action)];
     if (action.protocol !== "model")
-      found.push(this.#checkTool(action), this.#checkResources(action), this.#checkDomains(action));
+      found.push(
+        this.#checkTool(action),
+        this.#checkResources(action),
+        this.#checkDomains(action),
+        this.#checkHosts(action),
+        this.#checkAddresses(action),
+        this.#checkValues(action),
+      );
     return found.filter((departure) => departure !== undefined);
   }
 
@@ -87,6 +101,63 @@ class Plan {
     ];
     return departureOf("write_domain", unexpected, more, `is outside the write domains, for ${action.capability}`);
   }
+
+  #checkHosts(action: ActionEnvelope): Departure | undefined {
+    const expected = this.#hosts;
+    if (expected === null) return undefined;
+    const { hosts, more } = factsOf(action);
+    const unexpected = hosts.filter((host) => !expected.has(host.toLowerCase()));
+    return departureOf("host", unexpected, more, "is not among the expected hosts");
+  }
+
+  /** Addresses are known where the operator stated which arguments hold them. */
+  #checkAddresses({ facts }: ActionEnvelope): Departure | undefined {
+    const expected = this.#addresses;
+    if (expected === null || facts?.address === undefined) return undefined;
+    const unexpected = facts.address.filter(({ plain, odd }) => odd || !expected.has(plain.toLowerCase()));
+    const texts = unexpected.map(({ plain }) => plain);
+    return departureOf("address", texts, false, "is not among the expected addresses");
+  }
+
+  #checkValues({ tool, target, arguments: args }: ActionEnvelope): Departure | undefined {
+    for (const { tool: named, place, expected } of this.#values) {
+      if (named !== tool && named !== `${target}/${tool}`) continue;
+      const { values, isCut } = valuesAt(args, place);
+      const unexpected = values.flatMap((value) => (Array.isArray(value) ? value : [value])).map(textOf);
+      const others = unexpected.filter((text) => text === null || !expected.has(text));
+      const fault = `is not an expected value of ${quote(place)}`;
+      const found = departureOf(
+        "argument",
+        others.map((text) => text ?? "a value that is no text"),
+        isCut,
+        fault,
+      );
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
+
+/** The values that one argument of a tool may have. */
+interface ValuePattern {
+  readonly tool: string;
+  readonly place: string;
+  readonly expected: PatternList;
+}
+
+function compileValues(tools: NonNullable<TaskManifest["arguments"]>): readonly ValuePattern[] {
+  return Object.entries(tools).flatMap(([tool, places]) =>
+    Object.entries(places).map(([place, globs]) => ({ tool, place, expected: new PatternList(globs) })),
+  );
+}
+
+/** Returns the text that globs are compared with; null for an object or a list. */
+function textOf(value: Json): string | null {
+  return typeof value === "object" && value !== null ? null : String(value);
+}
+
+function lowerCase(globs: readonly string[] | undefined): PatternList | null {
+  return globs === undefined ? null : new PatternList(globs.map((glob) => glob.toLowerCase()));
 }
 
 /** `more`: facts were truncated, which is a departure too, because the rest is not known. */

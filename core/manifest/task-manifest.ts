@@ -15,11 +15,26 @@ const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 cha
   description: "a list of at most 64 globs (empty: nothing is expected)",
 });
 
+/** By tool and by argument, globs over its values. */
+type ArgumentValues = Readonly<Record<string, Readonly<Record<string, string[]>>>>;
+
+const places = { propertyNames: { minLength: 1, maxLength: 256 } };
+const argumentValues = Type.Unsafe<ArgumentValues>({
+  type: "object",
+  ...places,
+  maxProperties: 64,
+  additionalProperties: { type: "object", ...places, maxProperties: 32, additionalProperties: patterns },
+  description:
+    "tools (or `target/tool`), each with its arguments (or JSON Pointers), each with a list of at most 64 globs",
+});
+
 /**
  * The members of a declared plan of a task, named as in declarations, in the store and in the admin API. `session`: the label
  * of one session; absent: every session of the principal. `expected_tools`: globs over `target/tool`. `expected_resources`:
  * globs over paths, URIs of resources, and `prompt:<name>`. `write_domains`, the places that may be changed or sent to: globs
- * over `host[:port]`, path roots, and globs over paths. `max_actions`: of all sessions of the principal that work on the task. `mode` absent: the configured one.
+ * over `host[:port]`, path roots, and globs over paths. `arguments`: by tool or
+ * `target/tool` and by argument or JSON Pointer, globs over its values. `expected_hosts`, `expected_addresses`: globs over the hosts
+ * and addresses of every action; absent: any. `max_actions`: of all sessions of the principal that work on the task. `mode` absent: the configured one.
  */
 export const manifestMembers = {
   task: matching("^[a-z0-9][a-z0-9._-]{0,63}$", "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first"),
@@ -28,6 +43,9 @@ export const manifestMembers = {
   expected_tools: patterns,
   expected_resources: patterns,
   write_domains: patterns,
+  expected_hosts: Type.Optional(patterns),
+  expected_addresses: Type.Optional(patterns),
+  arguments: Type.Optional(argumentValues),
   max_actions: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "an integer from 1 to 1000000" }),
   expires_at: matching(
     "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{3})?Z$",

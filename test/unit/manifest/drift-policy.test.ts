@@ -63,6 +63,45 @@ describe("DriftPolicy.evaluate(action)", () => {
     expect(asked[0]).to.equal("acme nightly");
   });
 
+  describe("values", () => {
+    const limits = {
+      expected_hosts: ["*.acme.example"],
+      expected_addresses: ["*@acme.example"],
+      arguments: { read_file: { account: ["DE1*", "7"], "/lines/*/to": ["ada"] }, "files/read_all": { of: ["a"] } },
+    };
+    const address = (plain: string, odd = false): Partial<ActionEnvelope> => ({
+      facts: { hosts: [], paths: [], more: false, effect: "read", address: [{ kind: "mail", plain, odd }] },
+    });
+    const expectSaid = (args: JsonObject, expected: string, changed: Partial<ActionEnvelope> = {}): void => {
+      expect(said(action({ arguments: args, ...changed })), JSON.stringify(args)).to.equal(expected);
+    };
+
+    beforeEach(() => {
+      declaration = declare(readTaskManifest({ ...manifest, ...limits }), "owner", "2026-05-01T00:00:00.000Z");
+    });
+
+    it("are departures where an argument has another one than the manifest lists", () => {
+      for (const args of [{}, { account: null }, { account: "DE12" }, { account: 7 }, { account: ["DE1", "DE12"] }]) {
+        expectSaid(args, "abstain");
+      }
+      for (const account of ["DE2", 8, true, { id: "DE1" }, ["DE1", "DE2"], [["DE1"]]]) {
+        expectSaid({ account }, "review argument");
+      }
+      expectSaid({ lines: [{ to: "ada" }, { to: "ada" }] }, "abstain");
+      expectSaid({ lines: [{ to: "ada" }, { to: "eve" }] }, "review argument");
+      expectSaid({ of: "b" }, "abstain");
+      expectSaid({ of: "b" }, "review argument", { tool: "read_all" });
+    });
+
+    it("are departures where a host or an address is not expected, for what only reads too", () => {
+      expectSaid({ url: "https://WWW.acme.example/" }, "abstain");
+      expectSaid({ url: "https://evil.example/" }, "review host");
+      expectSaid({}, "abstain", address("ada@acme.example"));
+      expectSaid({}, "review address", address("ada@evil.example"));
+      expectSaid({}, "review address", address("ada@acme.example", true));
+    });
+  });
+
   it("asks nobody about an action without a task", () => {
     expect(said(action({ task: null, tool: "rm" }))).to.equal("abstain");
     expect(asked).to.deep.equal([]);
