@@ -4,10 +4,18 @@ import type { ActionContext, ActionEnvelope } from "./envelope.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { Policy } from "./policy.ts";
 
+/**
+ * Reads the definition of an action's tool from its upstream, now, and returns its digest; undefined where the tool is gone.
+ * Rejects where it cannot be read.
+ */
+export type DefinitionReader = () => Promise<string | undefined>;
+
 /** An action that policy has judged and whose decision is about to be committed. */
 export interface PendingDecision {
   readonly action: ActionEnvelope;
   readonly evaluation: Evaluation;
+  /** Absent where the action is of no tool. */
+  readonly readDefinition?: DefinitionReader | undefined;
   /** Set by the approval participant for an action that policy holds for review; null until then, and for all others. */
   review: ApprovalReservation | null;
   /** Set once the decision is durable. */

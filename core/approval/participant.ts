@@ -8,9 +8,10 @@ export function approvalParticipant(queue: ApprovalQueue): Participant {
     name: "approval",
     participation: {
       async reserveReview(pending) {
-        const { action, evaluation } = pending;
+        const { action, evaluation, readDefinition } = pending;
         // An anonymous caller has no approvals: nobody could tell its repeated call from another's.
-        if (action.principal.keyId !== anonymousKeyId) pending.review = await queue.reserve(action, evaluation);
+        if (action.principal.keyId !== anonymousKeyId)
+          pending.review = await queue.reserve(action, evaluation, readDefinition);
       },
       settleReview(review, isCommitted) {
         if (isCommitted) queue.commit(review);

@@ -10,7 +10,9 @@ import {
   whyVoid,
 } from "../action/approval.ts";
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
+import type { DefinitionReader } from "../action/participant.ts";
 import { shareOf } from "../action/place-share.ts";
 import { type ApprovalStore, boundFingerprint } from "./approval-store.ts";
 import { type ApprovalExpiry, expiryReasonOf, unassignedSeq } from "./expiry.ts";
@@ -36,10 +38,17 @@ export class ApprovalQueue {
 
   /**
    * Finds or creates the approval of an action that policy holds for review, and takes one that was approved. Rejects with
-   * EVIDENCE_UNAVAILABLE where the end of an earlier approval cannot be recorded.
+   * EVIDENCE_UNAVAILABLE where the end of an earlier approval cannot be recorded, with DEFINITION_CHANGED where the upstream
+   * no longer publishes the tool as it was judged, which ends an approval that was about to be used, and with the fault of
+   * `readDefinition`.
    */
-  async reserve(action: ActionEnvelope, evaluation: Evaluation): Promise<ApprovalReservation> {
+  async reserve(
+    action: ActionEnvelope,
+    evaluation: Evaluation,
+    readDefinition?: DefinitionReader,
+  ): Promise<ApprovalReservation> {
     const fingerprints = await this.#approvals.options.journal.fingerprints(action);
+    if (readDefinition !== undefined) await this.#checkDefinition(action, fingerprints, readDefinition);
     // One turn from here to the first await.
     const known = this.#approvals.live.find(action.tenant, fingerprints);
     const reason = known === undefined ? undefined : this.#findExpiryReason(known, action, evaluation);
@@ -73,6 +82,25 @@ export class ApprovalQueue {
     const { tenant, id } = reservation.approval;
     this.#approvals.live.remove(tenant, id);
     this.#expiry.markUncertain(reservation.approval);
+  }
+
+  /** An upstream may change a tool and announce nothing: what a reviewer approved is compared with what it publishes now. */
+  async #checkDefinition(
+    action: ActionEnvelope,
+    fingerprints: Fingerprints,
+    readDefinition: DefinitionReader,
+  ): Promise<void> {
+    const { live, former } = this.#approvals;
+    if (live.find(action.tenant, fingerprints)?.approval.state !== "approved") return;
+    if ((await readDefinition()) === action.tool_definition?.digest) return;
+    // Another call may have used it or ended it meanwhile.
+    const known = live.find(action.tenant, fingerprints);
+    if (known?.approval.state === "approved") {
+      const ended = this.#expiry.expire(known, "tool_changed");
+      former.add(ended);
+      await this.#expiry.record(ended);
+    }
+    throw new GatewayError("DEFINITION_CHANGED", `\`${action.tool}\``);
   }
 
   #findExpiryReason(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {

@@ -11,7 +11,7 @@ import {
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
-import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
+import type { DefinitionReader, Participant, Participation, PendingDecision } from "../action/participant.ts";
 import type { PolicyRef } from "../action/policy.ts";
 import { anonymousKeyId } from "../action/principal.ts";
 import { redactOutput } from "../action/redaction.ts";
@@ -67,6 +67,7 @@ export type RunResult<Reply> =
  * Takes one action from attempt to answer: find its facts, let each participant look, evaluate, authorize and commit, dispatch, judge the
  * output, commit, reply. The decision is durable before `dispatch` is called, the outcome before this resolves.
  *
+ * An approval is used only where `readDefinition` finds the tool as it was judged, else this rejects with DEFINITION_CHANGED.
  * Rejects with the error of the dispatch after recording the outcome as unknown, and with EVIDENCE_UNAVAILABLE when a
  * record cannot be made durable. An approval is used up whatever the dispatch does.
  */
@@ -75,9 +76,10 @@ export async function runAction<Reply>(
   attempted: ActionEnvelope,
   dispatch: Dispatch<Reply>,
   span: Span = noSpan,
+  readDefinition?: DefinitionReader,
 ): Promise<RunResult<Reply>> {
   const found = road.facts.describe(attempted);
-  const { evaluation, gate } = await decide(road, found instanceof Promise ? await found : found, span);
+  const { evaluation, gate } = await decide(road, found instanceof Promise ? await found : found, span, readDefinition);
   const { permission } = gate;
   if (permission === null) return refuse(attempted, evaluation, gate.review);
 
@@ -135,11 +137,16 @@ interface Decided {
  * Decides about an action. One that is overtaken by a kill or a spent ticket is judged again, so that the record shows what
  * then holds; neither can be undone meanwhile, so each overtakes at most once.
  */
-async function decide(road: Road, attempted: ActionEnvelope, span: Span): Promise<Decided> {
+async function decide(
+  road: Road,
+  attempted: ActionEnvelope,
+  span: Span,
+  readDefinition: DefinitionReader | undefined,
+): Promise<Decided> {
   const met = new Set<ErrorCode>();
   for (;;) {
     try {
-      return await decideOnce(road, attempted, span);
+      return await decideOnce(road, attempted, span, readDefinition);
     } catch (cause) {
       const { code } = GatewayError.from(cause);
       if (!overtaking.has(code) || met.has(code)) throw cause;
@@ -150,7 +157,12 @@ async function decide(road: Road, attempted: ActionEnvelope, span: Span): Promis
 
 const overtaking: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["SESSION_KILLED", "TICKET_STATE"]);
 
-async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Promise<Decided> {
+async function decideOnce(
+  road: Road,
+  attempted: ActionEnvelope,
+  span: Span,
+  readDefinition: DefinitionReader | undefined,
+): Promise<Decided> {
   const participations: Participation[] = [];
   const contexts: (ActionContext | undefined)[] = [];
   let pending: PendingDecision | undefined;
@@ -164,7 +176,7 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
     const action = freezeAction(attempted, contexts);
     span.setAttributes({ action });
     const evaluation = await evaluateOrBlock(road, action, span);
-    const judged: PendingDecision = { action, evaluation, review: null, isCommitted: false };
+    const judged: PendingDecision = { action, evaluation, readDefinition, review: null, isCommitted: false };
     pending = judged;
     const gate = await span.begin("record_decision").until(authorize(road.log, participations, judged));
     for (const each of road.subscribers) each.recorded?.(action, evaluation, gate.permission !== null);

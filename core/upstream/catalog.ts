@@ -241,6 +241,14 @@ export class CachedList<T> {
     return this.#reading;
   }
 
+  /** Reads the list again, whatever its age; a reading in progress does not count. Rejects with the fault. */
+  async reread(): Promise<void> {
+    await this.#reading;
+    this.#reading ??= this.#read();
+    await this.#reading;
+    if (this.fault !== undefined) throw this.fault;
+  }
+
   async #read(): Promise<T | undefined> {
     this.#readAt = this.#clock();
     this.isChanged = false;

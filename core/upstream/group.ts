@@ -70,6 +70,13 @@ export class UpstreamGroup {
     return known;
   }
 
+  /** Reads the tools of an upstream again, whatever their age, and returns the one of this name. Rejects with the fault. */
+  async rereadTool(upstream: string, exposedName: string): Promise<ListedTool | undefined> {
+    await this.#links.get(upstream)?.catalog.tools.reread();
+    const found = this.#current("tools").byKey.get(exposedName);
+    return found?.upstream === upstream ? found : undefined;
+  }
+
   tools(): Promise<readonly ListedTool[]> {
     return this.#items("tools");
   }

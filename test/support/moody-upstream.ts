@@ -41,6 +41,11 @@ export class MoodyUpstream {
     for (const stream of this.#streams) stream.write(`data: ${change}\n\n`);
   }
 
+  /** Publishes other tools, and does not say so. */
+  swap(tools: readonly object[]): void {
+    this.#tools = tools;
+  }
+
   stop(): void {
     this.#server.close();
     this.#server.closeAllConnections();

@@ -1,7 +1,7 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { Cancellation } from "../../action/cancellation.ts";
 import { ticketMetaKey } from "../../action/capability-ticket.ts";
-import { everyUpstream } from "../../action/envelope.ts";
+import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
@@ -66,7 +66,7 @@ export async function serveRequest(
 /**
  * Serves one request by the upstream that owns the named tool, prompt or resource. A held tool call waits for its review
  * and, once approved, runs anew from the beginning: nothing known before the wait is reused after it. A call that is held
- * again does not wait again.
+ * again does not wait again. A call whose tool turns out to be another when its approval would be used is judged anew, once.
  */
 async function serveCall(
   parts: McpServiceParts,
@@ -75,7 +75,8 @@ async function serveCall(
   span: Span,
 ): Promise<JsonRpcResponse> {
   const { caller, request } = open;
-  for (let hasWaited = false; ; hasWaited = true) {
+  let [hasWaited, hasChanged] = [false, false];
+  for (;;) {
     const attempted = parts.actions.make(caller, await attemptOf(parts, open, row));
     const result = await runAction<ResponseBody | GatewayError>(
       parts.road,
@@ -83,16 +84,36 @@ async function serveCall(
       (permission, { context }) =>
         parts.metrics.timeDispatch("mcp", dispatch(parts, open, permission, context), context),
       span,
-    );
+      attempted.tool_definition && (() => publishedDigest(caller, request, attempted)),
+    ).catch((cause: unknown) => {
+      if (hasChanged || GatewayError.from(cause).code !== "DEFINITION_CHANGED") throw cause;
+      return null;
+    });
+    if (result === null) {
+      hasChanged = true;
+      continue;
+    }
     span.setAttributes({ passed: result.kind });
     if (result.kind === "answered" || row.routing !== "tool") {
       return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
     }
     const mayWait = !hasWaited && result.kind === "refused" && result.review?.kind === "held";
     const refusal = mayWait ? await parts.hold.waitForApproval(open, result, result.review) : result;
-    if (refusal === "approved") continue;
+    if (refusal === "approved") {
+      hasWaited = true;
+      continue;
+    }
     return parts.hold.page.ask(open, refusal) ?? refusedToolResult(request.id, caller.era.era, refusal);
   }
+}
+
+/** The digest of the called tool's definition, as its upstream publishes it now to this caller. */
+async function publishedDigest(
+  { group }: Caller,
+  { params }: JsonRpcRequest,
+  { target }: ActionEnvelope,
+): Promise<string | undefined> {
+  return (await group.rereadTool(target, params?.name as string))?.digest;
 }
 
 async function attemptOf(

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
 import type { Evaluation } from "../../../core/action/evaluation.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
@@ -46,6 +47,33 @@ describe("ApprovalQueue.reserve(action, evaluation)", () => {
     expect(denied.approval).to.deep.include({ id, state: "denied", comment: "not today" });
     world.pass(1_800_000);
     expect(await world.attempt(newAction())).to.deep.include({ permitted: false, review: "held" });
+  });
+
+  it("reads the definition again before an approval is used, and voids it where that is another or gone", async () => {
+    const action = newAction({ tool_definition: { digest: "sha256:aa", annotations: {} } });
+    const { queue } = world.approvals;
+    const evaluation = makeEvaluation(action, "review");
+    for (const published of ["sha256:bb", undefined]) {
+      const id = await world.hold(action);
+      expect((await queue.reserve(action, evaluation, unread)).kind).to.equal("held");
+      await world.approve(id);
+      const refusal = await rejection(queue.reserve(action, evaluation, async () => published));
+      expect(refusal).to.include({ code: "DEFINITION_CHANGED" });
+      expect(await world.attempt(action)).to.deep.include({
+        permitted: false,
+        former: { id, state: "expired", reason: "tool_changed" },
+      });
+    }
+  });
+
+  it("keeps an approval where the definition cannot be read, and uses it where it is the same", async () => {
+    const action = newAction({ tool_definition: { digest: "sha256:aa", annotations: {} } });
+    const { queue } = world.approvals;
+    const evaluation = makeEvaluation(action, "review");
+    await world.approve(await world.hold(action));
+    const down = new GatewayError("UPSTREAM_UNAVAILABLE");
+    expect(await rejection(queue.reserve(action, evaluation, () => Promise.reject(down)))).to.equal(down);
+    expect((await queue.reserve(action, evaluation, async () => "sha256:aa")).kind).to.equal("granted");
   });
 
   it("voids an approval where the tool's definition is another", async () => {
@@ -146,4 +174,9 @@ describe("ApprovalQueue.reserve(action, evaluation)", () => {
 function withDigest(evaluation: Evaluation, digest: string): Evaluation {
   const verdicts = evaluation.verdicts.map((verdict) => ({ ...verdict, policy: { ...verdict.policy, digest } }));
   return { ...evaluation, verdicts };
+}
+
+/** What is not approved needs no second look. */
+function unread(): Promise<never> {
+  throw new Error("expected no reading");
 }
