@@ -1,4 +1,5 @@
-import type { Static, TSchema, TString, TUnsafe } from "@sinclair/typebox";
+import type { Static, TArray, TSchema, TString, TUnsafe } from "@sinclair/typebox";
+import { actionEffects } from "../action/action-fact.ts";
 import { capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { decisions } from "../action/decision.ts";
@@ -198,6 +199,10 @@ const age = integer("Whole seconds before the action.", { minimum: 0, maximum: 3
 const count = (description: string): ReturnType<typeof integer> =>
   integer(description, { minimum: 0, maximum: maxInteger, default: 0 });
 
+/** Facts of a kind that comes in lists. */
+const runs = (description: string): TArray<TUnsafe<JsonObject>> =>
+  list(description, jsonObject("One of them, with every member."), { maxItems: 20 });
+
 const actionMembers = {
   time: string("The time of the action.", { format: "timestamp", default: "2026-01-01T00:00:00.000Z" }),
   tenant: label("The tenant.", "default"),
@@ -243,10 +248,17 @@ const actionMembers = {
     address: label("Its address.", "127.0.0.1"),
   }),
   facts: optional(
-    object("The hosts and paths that the arguments reach; derived from them by default.", {
+    object("What the action does, and the hosts and paths that it reaches; derived from the arguments by default.", {
+      effect: optional(enumeration("The effect; that of the capability by default.", actionEffects)),
       hosts: labels("Hosts."),
       paths: labels("Paths."),
       more: flag("There are more.", { default: false }),
+      shell: optional(jsonObject("A command line, with every member.")),
+      git: optional(runs("Runs of git.")),
+      sql: optional(jsonObject("SQL, with every member.")),
+      url: optional(runs("URLs.")),
+      path: optional(runs("Paths.")),
+      address: optional(runs("Addresses.")),
     }),
   ),
   session_state: optional(

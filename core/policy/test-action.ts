@@ -1,4 +1,4 @@
-import { capabilityEffect } from "../action/action-fact.ts";
+import { type ActionEffect, type ActionFacts, capabilityEffect } from "../action/action-fact.ts";
 import { type ActionEnvelope, sealEnvelope, type ToolDefinition } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
 import type { JsonObject } from "../action/json.ts";
@@ -58,6 +58,12 @@ function ticketOf({ id, standing }: NonNullable<TestEnvelopeForm["ticket"]>): No
   return { id: isBelieved ? id : null, standing };
 }
 
+/** The facts that a case states. A rule that reads a member which they lack fails, as it should. */
+function statedFacts(facts: NonNullable<TestEnvelopeForm["facts"]>, effect: ActionEffect): ActionFacts {
+  const given = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));
+  return { effect, ...given } as ActionFacts;
+}
+
 function sessionOf(
   { facts, session_state: state, history }: TestEnvelopeForm,
   action: ActionEnvelope,
@@ -67,7 +73,8 @@ function sessionOf(
   const hasFacts = action.protocol !== "model" && action.phase !== "list";
   const at = (age: number): number => now - age * 1_000;
   const effect = capabilityEffect(action.capability);
-  const derived = facts !== null ? { effect, ...facts } : hasFacts ? { ...findPlaces(action.arguments), effect } : null;
+  const derived =
+    facts !== null ? statedFacts(facts, effect) : hasFacts ? { ...findPlaces(action.arguments), effect } : null;
   return {
     ...(derived === null ? {} : { facts: derived }),
     ...(state === null

@@ -232,4 +232,25 @@ describe("parseRule(node)", () => {
       expect((await folders.load(files)).ruleCount, rule).to.equal(1);
     }
   });
+
+  it("judges the facts that a case of the pack's tests gives", async () => {
+    const rules = packOf(`  - id: sample.push
+    title: A push
+    decision: block
+    match: { fact: git, effect: network }
+    when: facts.git.exists(run, run.force)`);
+    const git = (force: boolean): string => `[{ subcommand: push, remotes: [evil.example], force: ${force} }]`;
+    const cases = (force: boolean): string => `cases:
+  - name: a push by force is blocked
+    envelope: { facts: { effect: network, git: ${git(force)} } }
+    expect: { decision: block, rules: [sample.push] }
+  - name: another effect is none of its business
+    envelope: { facts: { effect: read, git: ${git(true)} } }
+    expect: { decision: abstain }
+`;
+    expect((await folders.load({ ...rules, "tests/a.yaml": cases(true) })).ruleCount).to.equal(1);
+    expect((await faultsOf(folders, { ...rules, "tests/a.yaml": cases(false) })).join()).to.contain(
+      "expected block, got abstain",
+    );
+  });
 });
