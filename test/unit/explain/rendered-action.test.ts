@@ -85,11 +85,19 @@ describe("showAction(parts, action)", () => {
   }
 
   it("hides members that evidence never keeps, and facts that were found in them", async () => {
-    const facts = { hosts: ["secret.example"], paths: [], more: false, effect: "read" as const };
+    const url = {
+      scheme: "https",
+      host: "secret.example",
+      zone: "name",
+      port: 443,
+      userinfo: false,
+      odd: false,
+    } as const;
+    const facts = { hosts: ["secret.example"], paths: [], more: false, effect: "read", url: [url] } as const;
     const changed = { arguments: { url: "https://secret.example/x", other: 1 }, facts };
     const told = await show([], changed, ["read_*:url"]);
     expect(told?.action.arguments).to.deep.equal({ url: "[redacted]", other: 1 });
-    expect(told?.action.facts?.hosts).to.deep.equal([]);
+    expect(told?.action.facts).to.deep.equal({ hosts: [], paths: [], more: false, effect: "read" });
     expect(told?.isRedacted).to.equal(true);
     expect((await show([], changed, ["write_*:url"]))?.action.facts).to.deep.equal(facts);
   });
