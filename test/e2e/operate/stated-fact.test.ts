@@ -14,6 +14,17 @@ const strictFiles = {
     decision: block
     match: { fact: shell, effect: "!read" }
     message: "this command line has the effect {{ facts.shell.effect }}"
+  - id: open.metadata
+    title: No metadata of the cloud
+    decision: block
+    match: { fact: url }
+    when: facts.url.exists(each, each.odd || each.zone == "metadata")
+    message: "{{ facts.url.map(each, each.host).join(', ') }} is no host to ask"
+  - id: open.outside
+    title: Files of the work folder alone
+    decision: block
+    match: { fact: path }
+    when: facts.path.exists(each, each.odd || !each.inside)
 `,
 };
 
@@ -27,7 +38,7 @@ describe("an argument that the operator states", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  /** Calls the tool with a command line in its argument `text`. */
+  /** Calls the tool with this argument `text`. */
   async function call(text: string, statement: string): Promise<Answer> {
     const config = siteConfig({ localLog: log }).replace("connection: shared }", `connection: shared${statement} }`);
     const gateway = await startGateway({ folder, config, files: strictFiles });
@@ -45,6 +56,28 @@ describe("an argument that the operator states", () => {
     expect(answer.result?.isError).to.equal(true);
     expect(answer.result?.content?.[0]?.text).to.contain("this command line has the effect ");
     expect(await readCalls(log)).to.deep.equal([]);
+  });
+
+  it("is read as a URL or a path", async () => {
+    const url = ", facts: { write_note: { url: text } }";
+    const path = ", facts: { write_note: { path: text, root: /work } }";
+    for (const [text, statement, isRun] of [
+      ["https://docs.example/a", url, true],
+      ["http://[::ffff:169.254.169.254]/latest/meta-data/", url, false],
+      ["http://[::ffff:169.254.169.254]/latest/meta-data/", "", true],
+      ["notes/today.md", path, true],
+      ["/work/../etc/shadow", path, false],
+      ["/work/../etc/shadow", "", true],
+    ] as const) {
+      const answer = await call(text, statement);
+      expect(answer.result?.isError ?? false, `${text}${statement}`).to.equal(!isRun);
+    }
+    expect((await readCalls(log)).map((each) => each.arguments.text)).to.deep.equal([
+      "https://docs.example/a",
+      "http://[::ffff:169.254.169.254]/latest/meta-data/",
+      "notes/today.md",
+      "/work/../etc/shadow",
+    ]);
   });
 
   it("is an argument as any other where it is not stated", async () => {
