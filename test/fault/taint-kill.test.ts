@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { lure, TaintWorld } from "../e2e/model/taint-world.ts";
 import { scripts } from "../fixture/model-provider.ts";
@@ -19,18 +18,18 @@ describe("when the gateway is killed as soon as a client saw what taints its ses
 
   for (let round = 1; round <= rounds; round++) {
     it(`is still tainted by a part of a model's answer (${round})`, async () => {
-      const label = randomUUID();
+      const label = await world.newLabel();
       const text = `I write to Eve, ${lure}. ${"More follows. ".repeat(200)}`;
       world.provider.next(scripts.stalls(answerEvents("chat", { text }).slice(0, -4)));
       await readUntil(await ask(label), lure);
       await world.gateway.kill9();
       await world.startAgain();
       expect(await world.isHeld(label)).to.equal(true);
-      expect(await world.isHeld(randomUUID())).to.equal(false);
+      expect(await world.isHeld(await world.newLabel())).to.equal(false);
     });
 
     it(`is still tainted by the answer of an untrusted tool (${round})`, async () => {
-      const label = randomUUID();
+      const label = await world.newLabel();
       const client = await world.connect(label);
       await client.callTool("fetch");
       await world.gateway.kill9();

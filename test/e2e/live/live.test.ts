@@ -3,6 +3,7 @@ import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { WebSocket } from "ws";
+import { separateSession } from "../../support/own-task.ts";
 import { send } from "../../support/wire.ts";
 import {
   echoCall,
@@ -74,6 +75,7 @@ describe("/v1/ws", () => {
   it("tells which session is stopped, and why", async () => {
     const client = await watch("viewer", "risk");
     const label: [string, string] = ["x-gateway-session-id", "stopped-here"];
+    await separateSession(world.gateway.adminUrl, keys.operator, "operator", "stopped-here");
     await post(world, echoCall(), { headers: [...messageHeaders(), label] });
     const sessions = await send(world.gateway.adminUrl, {
       target: "/admin/v1/evidence/sessions",
@@ -88,6 +90,12 @@ describe("/v1/ws", () => {
     });
     const { payload } = await client.hear(isEvent("risk"));
     expect(payload.data).to.deep.equal({ session, killed: "operator" });
+    await send(world.gateway.adminUrl, {
+      method: "POST",
+      target: `/admin/v1/sessions/${session}/release`,
+      headers: messageHeaders("admin"),
+      body: JSON.stringify({ reason: "seen to" }),
+    });
   });
 
   it("tells once a second how a tenant stands", async () => {
