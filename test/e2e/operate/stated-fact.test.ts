@@ -20,6 +20,10 @@ const strictFiles = {
     match: { fact: url }
     when: facts.url.exists(each, each.odd || each.zone == "metadata")
     message: "{{ facts.url.map(each, each.host).join(', ') }} is no host to ask"
+  - id: open.statement
+    title: SQL only reads
+    decision: block
+    match: { fact: sql, effect: "!read" }
   - id: open.outside
     title: Files of the work folder alone
     decision: block
@@ -78,6 +82,20 @@ describe("an argument that the operator states", () => {
       "notes/today.md",
       "/work/../etc/shadow",
     ]);
+  });
+
+  it("is read as SQL of the stated dialect, and blocked without one", async () => {
+    const sql = ", facts: { write_note: { sql: text, dialect: postgresql } }";
+    for (const [text, statement, isRun] of [
+      ["select name from orders where id = 1", sql, true],
+      ["delete from orders", sql, false],
+      ["delete from orders", "", true],
+      ["select name from orders where id = 1", ", facts: { write_note: { sql: text } }", false],
+    ] as const) {
+      const answer = await call(text, statement);
+      expect(answer.result?.isError ?? false, `${text}${statement}`).to.equal(!isRun);
+    }
+    expect(await readCalls(log)).to.have.length(2);
   });
 
   it("is an argument as any other where it is not stated", async () => {
