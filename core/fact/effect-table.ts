@@ -1,0 +1,130 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+import { type ActionEffect, actionEffects } from "../action/action-fact.ts";
+
+/** The parts of programs' languages that code judges; see `shell/program-check.ts`. */
+export const programChecks = ["test", "printf", "set", "declaration", "find", "sed", "awk", "tar", "git"] as const;
+export type ProgramCheck = (typeof programChecks)[number];
+
+/** The effect of one program, and of its flags and words. The strictest that applies decides. */
+export interface ProgramRule {
+  readonly effect: ActionEffect;
+  /** Flags as written, `-o` in a cluster and abbreviations of `--output` included. */
+  readonly flags?: Readonly<Record<string, ActionEffect>>;
+  /** Short options that take a value: a cluster ends with them. */
+  readonly values?: string;
+  readonly long_values?: readonly string[];
+  /** The first word decides; another first word leaves `effect`. */
+  readonly subcommands?: Readonly<Record<string, ActionEffect | ProgramRule>>;
+  /** The effect without any word. */
+  readonly bare?: ActionEffect;
+  /** The effect where this is the only word. */
+  readonly exactly?: Readonly<Record<string, ActionEffect>>;
+  /** Words by their beginning, such as `of=`. */
+  readonly operands?: Readonly<Record<string, ActionEffect>>;
+  /** Words that are no flags begin with this; another one writes. */
+  readonly operand_prefix?: string;
+  readonly max_operands?: { readonly count: number; readonly effect: ActionEffect };
+  readonly check?: ProgramCheck;
+  /** The words that are hosts: all, the first, or those with a colon. */
+  readonly hosts?: "all" | "first" | "remote";
+  /** True where words that are no flags are files. */
+  readonly files?: boolean;
+  /** True where words are only printed or compared. */
+  readonly prints?: boolean;
+  /** True where the output is a list of names of files. */
+  readonly lists?: boolean;
+}
+
+/** A program that runs the one named by its words. */
+export interface WrapperRule {
+  readonly effect: ActionEffect;
+  readonly flags?: string;
+  readonly values?: string;
+  readonly longs?: readonly string[];
+  readonly long_values?: readonly string[];
+  readonly operands?: number;
+  readonly assignments?: boolean;
+  readonly bare?: ActionEffect;
+  /** Options with which the program is shown and not run. */
+  readonly shows?: string;
+  /** True for shells: `-c` is followed by a command line. */
+  readonly script?: boolean;
+  /** True where the words are joined to a command line. */
+  readonly joins?: boolean;
+  /** True where words read from the input are appended. */
+  readonly appends?: boolean;
+}
+
+export interface EnvironmentRule {
+  readonly harmless: readonly string[];
+  readonly execute: readonly string[];
+  readonly pagers: { readonly names: readonly string[]; readonly values: readonly string[] };
+}
+
+/** The effects of programs, wrappers and variables. */
+export interface EffectTable {
+  readonly programs: ReadonlyMap<string, ProgramRule>;
+  readonly wrappers: ReadonlyMap<string, WrapperRule>;
+  readonly environment: EnvironmentRule;
+}
+
+interface ProgramFile {
+  readonly simple: Readonly<Record<"files" | "others", Partial<Record<ActionEffect, readonly string[]>>>>;
+  readonly programs: Readonly<Record<string, ProgramRule>>;
+}
+
+let shipped: EffectTable | undefined;
+
+/** Returns the table that the gateway ships. Its files are read once. */
+export function shippedEffectTable(): EffectTable {
+  shipped ??= {
+    programs: programsOf(readData("program") as ProgramFile),
+    wrappers: new Map(Object.entries(readData("wrapper") as Record<string, WrapperRule>)),
+    environment: readData("environment") as EnvironmentRule,
+  };
+  return shipped;
+}
+
+/**
+ * Returns the table with the operator's own effects, which are final: keys are programs and their subcommands, such as
+ * `mytool` or `kubectl get`. Nothing but the flags of a shipped rule can make a stated subcommand stricter.
+ */
+export function extendTable(table: EffectTable, own: Readonly<Record<string, ActionEffect>>): EffectTable {
+  const programs = new Map(table.programs);
+  for (const [key, effect] of Object.entries(own)) {
+    const [name = "", ...path] = key.trim().split(/\s+/);
+    const rule = programs.get(name) ?? { effect: "unknown" };
+    programs.set(name, path.length === 0 ? { effect, files: rule.files === true } : withSubcommand(rule, path, effect));
+  }
+  const wrappers = new Map([...table.wrappers].filter(([name]) => !Object.hasOwn(own, name)));
+  return { ...table, programs, wrappers };
+}
+
+function withSubcommand(rule: ProgramRule, [name = "", ...path]: readonly string[], effect: ActionEffect): ProgramRule {
+  const given = ownMember(rule.subcommands, name);
+  const inner = typeof given === "string" ? { effect: given } : (given ?? { effect: rule.effect });
+  const next = path.length === 0 ? effect : withSubcommand(inner, path, effect);
+  return { ...rule, subcommands: { ...rule.subcommands, [name]: next } };
+}
+
+/** Returns a member that the record itself has. */
+export function ownMember<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
+function programsOf({ simple, programs }: ProgramFile): ReadonlyMap<string, ProgramRule> {
+  const rules = new Map<string, ProgramRule>();
+  for (const [kind, byEffect] of Object.entries(simple)) {
+    for (const effect of actionEffects) {
+      for (const name of byEffect[effect] ?? []) rules.set(name, { effect, files: kind === "files" });
+    }
+  }
+  for (const [name, rule] of Object.entries(programs)) rules.set(name, rule);
+  return rules;
+}
+
+function readData(name: string): unknown {
+  const text = readFileSync(new URL(`../../../core/fact/effect/${name}.yaml`, import.meta.url), "utf8");
+  return parse(text, { strict: true, uniqueKeys: true, maxAliasCount: 0 });
+}
