@@ -14,6 +14,9 @@ const maxDepth = 40;
 /** Operators and words that can nest a tree without brackets: a parser recurses once for each. */
 const maxChain = 400;
 const maxStatements = 50;
+/** DataFusion's parser nests statements behind these words without a bound of its own, and traps at some hundreds. */
+const statementWords = new Set("explain describe desc prepare begin if while create declare try catch else".split(" "));
+const maxStatementWords = 30;
 
 /** White space and comments are told apart by every server alike only without these. */
 const oddBlank = /[^\S \t\r\n]|\r(?!\n)/u;
@@ -55,7 +58,7 @@ export function readSqlTokens(text: string, dialect: SqlDialect): readonly SqlTo
   if (text.length > maxBytes || Buffer.byteLength(text) > maxBytes || !text.isWellFormed()) return null;
   if (oddBlank.test(text) || quoteLike.test(text) || hasUnprintable(text.replace(/[\t\r\n]/g, " "))) return null;
   const tokens = new Scanner(text, dialect).scan();
-  return tokens !== null && isWithinBounds(tokens) ? tokens : null;
+  return tokens !== null && hasFewStatementWords(tokens) && isWithinBounds(tokens) ? tokens : null;
 }
 
 /** The statements of a text: its tokens between semicolons, without empty ones. */
@@ -71,6 +74,10 @@ export function splitStatements(tokens: readonly SqlToken[]): readonly (readonly
 /** Returns true for this sign, outside quotes. */
 export function isSign(token: SqlToken | undefined, text: string): boolean {
   return token?.type === "sign" && token.text === text;
+}
+
+function hasFewStatementWords(tokens: readonly SqlToken[]): boolean {
+  return tokens.filter(({ text }) => statementWords.has(text)).length <= maxStatementWords;
 }
 
 function isWithinBounds(tokens: readonly SqlToken[]): boolean {
