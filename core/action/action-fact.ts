@@ -78,7 +78,7 @@ export interface ShellCommand {
   /** Hosts and paths among its words and redirects, hosts without a scheme included. */
   readonly hosts: readonly string[];
   readonly paths: readonly string[];
-  readonly in: "top" | "pipe" | "substitution";
+  readonly place: "top" | "pipe" | "substitution";
 }
 
 /** A command line. Every `effect` is `unknown` where `parsed` is false, or where two parsers do not agree. */

@@ -19,7 +19,8 @@ const places = (description: string): TUnsafe<string | readonly string[] | null>
     }),
   );
 
-const statementSchema = object("The statement about a tool, with at least one of `shell` to `address`.", {
+/** The members of a statement about a tool. */
+export const statementMembers = {
   shell: place("A command line, or a program with its arguments as a list."),
   git: place("The arguments of git, as one text or as a list."),
   sql: place("SQL text."),
@@ -34,9 +35,14 @@ const statementSchema = object("The statement about a tool, with at least one of
     }),
   ),
   address: places("Whom it is for: mail addresses, accounts, handles, telephone numbers."),
-});
+};
 
-type StatementForm = Static<typeof statementSchema>;
+const statementSchema = object(
+  "The statement about a tool, with at least one of `shell` to `address`.",
+  statementMembers,
+);
+
+export type StatementForm = Static<typeof statementSchema>;
 
 export const factStatements = map(
   "What the arguments of each tool are, by its name at the upstream or by glob. They are parsed, and rules see what the tool does in place of `capabilities`. A place is the name of an argument, or a JSON Pointer in which `*` stands for every item of a list.",

@@ -46,12 +46,15 @@ export class FactReader {
 
   /**
    * Returns the action with its facts; a model request, and a tool that is listed, without any. Neither throws nor rejects:
-   * what cannot be read has the effect `unknown`. A promise only where a parser has to be loaded first.
+   * what cannot be read has the effect `unknown`. A promise only where a parser has to be loaded first. `statement`: of its
+   * arguments, in place of the operator's.
    */
-  describe(action: ActionEnvelope): ActionEnvelope | Promise<ActionEnvelope> {
+  describe(
+    action: ActionEnvelope,
+    statement: FactStatement | undefined = this.#statementOf(action),
+  ): ActionEnvelope | Promise<ActionEnvelope> {
     // Model requests reach no host or path themselves, and listed tools have no arguments.
     if (action.protocol === "model" || action.phase === "list") return action;
-    const statement = this.#statementOf(action);
     if (statement !== undefined) return this.#describeStated(action, pickStated(action.arguments, statement));
     return { ...action, facts: { ...findPlaces(action.arguments), effect: effectOf[action.capability] } };
   }

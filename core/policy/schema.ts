@@ -8,6 +8,7 @@ import type { Json, JsonObject } from "../action/json.ts";
 import { maxApprovals, maxTaints, modes, severities } from "../action/policy.ts";
 import { roles } from "../action/role.ts";
 import { maxPastActions } from "../action/session-state.ts";
+import { statementMembers } from "../config/fact-schema.ts";
 import { editorSchema } from "../config/reference.ts";
 import { enumeration, flag, integer, jsonObject, list, object, optional, string } from "../config/schema.ts";
 import { Type } from "../config/type.ts";
@@ -289,6 +290,12 @@ export const testActionSchema = object("The action under test.", actionMembers);
 /** A partial action of a pack's test: rules see the session's earlier actions too. */
 export const testEnvelopeSchema = object("The action under test.", {
   ...actionMembers,
+  stated: optional(
+    object(
+      "The operator's statement of the arguments, which are then parsed as those of a real call.",
+      statementMembers,
+    ),
+  ),
   history: list(
     "The session's earlier actions, newest first.",
     object("One of them.", {

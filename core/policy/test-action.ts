@@ -1,10 +1,18 @@
-import { type ActionEffect, type ActionFacts, capabilityEffect } from "../action/action-fact.ts";
+import { type ActionEffect, type ActionFacts, capabilityEffect, type FactStatement } from "../action/action-fact.ts";
 import { type ActionEnvelope, sealEnvelope, type ToolDefinition } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
 import type { JsonObject } from "../action/json.ts";
 import { withDefaults } from "../config/check.ts";
+import { buildStatement } from "../config/fact-schema.ts";
 import { toInstant } from "../config/format.ts";
 import { type TestEnvelopeForm, testEnvelopeSchema } from "./schema.ts";
+
+/** The action of a case. */
+export interface TestedAction {
+  readonly envelope: ActionEnvelope;
+  /** The statement about its arguments; their facts are then found when the case runs. */
+  readonly stated: FactStatement | undefined;
+}
 
 /** The name of a case's action: `envelope` in packs, `action` in plugins. */
 export type Subject = "envelope" | "action";
@@ -14,7 +22,7 @@ export type Subject = "envelope" | "action";
  * default, the first of its session. Ages are whole seconds before the action's `time`; facts are derived from the
  * arguments as for a real call. Rules see the session's earlier actions, plugins do not.
  */
-export function buildTestAction(given: JsonObject, subject: Subject): ActionEnvelope {
+export function buildTestAction(given: JsonObject, subject: Subject): TestedAction {
   const form = withDefaults(testEnvelopeSchema, given);
   const { principal, session, client, task, ticket, untrusted, continuation } = form;
   const action: ActionEnvelope = {
@@ -42,7 +50,8 @@ export function buildTestAction(given: JsonObject, subject: Subject): ActionEnve
     ...(ticket === null ? {} : { ticket: ticketOf(ticket) }),
     client,
   };
-  return sealEnvelope({ ...action, ...sessionOf(form, action, subject) });
+  const envelope = sealEnvelope({ ...action, ...sessionOf(form, action, subject) });
+  return { envelope, stated: form.stated === null ? undefined : buildStatement(form.stated) };
 }
 
 /** The definition without the members that the case leaves out. */

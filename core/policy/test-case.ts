@@ -1,19 +1,20 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
-import type { JsonObject } from "../action/json.ts";
+import { deepFreeze, type JsonObject } from "../action/json.ts";
 import type { Policy, Redaction, Verdict } from "../action/policy.ts";
 import { redactedText } from "../action/redaction.ts";
 import { plainValue, type YamlNode } from "../config/document.ts";
 import type { FaultList, Place } from "../config/fault.ts";
+import { FactReader } from "../fact/fact-reader.ts";
+import { shippedParsers } from "../fact/shipped-parser.ts";
 import { checkNode, memberOf } from "./extension-file.ts";
 import { type ExpectationForm, packCaseSchema, pluginCaseSchema } from "./schema.ts";
-import { buildTestAction, type Subject } from "./test-action.ts";
+import { buildTestAction, type Subject, type TestedAction } from "./test-action.ts";
 import { findDetermining } from "./verdict.ts";
 
 /** One test: an action and its expected verdict. */
-export interface TestCase {
+export interface TestCase extends TestedAction {
   readonly name: string;
   readonly place: Place;
-  readonly envelope: ActionEnvelope;
   /** Settings that replace the defaults, member by member. */
   readonly settings: JsonObject;
   readonly expect: ExpectationForm;
@@ -25,6 +26,8 @@ export interface TestResult {
   /** The differences from the expectation; empty where the case passed. */
   readonly failures: readonly string[];
 }
+
+const reader = new FactReader({ parsers: shippedParsers });
 
 /** Reads one case; `each` makes one case per row, whose members replace those of the case's action. */
 export function parseCase(node: YamlNode, path: string, subject: Subject, faults: FaultList): readonly TestCase[] {
@@ -43,7 +46,7 @@ export function parseCase(node: YamlNode, path: string, subject: Subject, faults
   return rows.map((row, index) => ({
     name: row === undefined ? title : `${title} #${index + 1}`,
     place: row?.place ?? node.place,
-    envelope: buildTestAction({ ...membersOf(base), ...membersOf(row) }, subject),
+    ...buildTestAction({ ...membersOf(base), ...membersOf(row) }, subject),
     settings: form.settings,
     expect,
   }));
@@ -55,7 +58,9 @@ function membersOf(node: YamlNode | undefined): JsonObject {
 
 /** Evaluates the case's action and compares the verdict with the expectation. */
 export async function runCase(test: TestCase, policy: Policy): Promise<TestResult> {
-  return judgeCase(test, await policy.evaluate(test.envelope));
+  const { envelope, stated } = test;
+  const action = stated === undefined ? envelope : deepFreeze(await reader.describe(envelope, stated));
+  return judgeCase(test, await policy.evaluate(action));
 }
 
 /** Compares a verdict with the case's expectation. */

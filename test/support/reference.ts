@@ -9,6 +9,7 @@ import { Metrics } from "../../core/observe/metrics.ts";
 import { editorSchemas } from "../../core/policy/schema.ts";
 import { detectionReference } from "./detection/table.ts";
 import { routes } from "./route-table.ts";
+import { ruleReference } from "./rule-table.ts";
 
 const notice = "<!-- Generated from the code by `npm run reference`; a test compares. -->\n";
 
@@ -21,6 +22,7 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["core/admin/api/openapi.json", `${JSON.stringify(buildDocument(identity.version), null, 2)}\n`],
     ["core/observe/REFERENCE.md", await metricReference()],
     ["plugins/DETECTION.md", await detectionReference()],
+    ["policy-packs/RULES.md", await ruleReference(notice)],
     ["sdk/evidence/REASONS.md", reasonReference()],
     ["core/policy/schema/trust.schema.json", jsonText(trustJsonSchema())],
     ...Array.from(editorSchemas(), ([name, schema]): [string, string] => [

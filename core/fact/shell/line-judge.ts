@@ -39,7 +39,7 @@ interface Surroundings {
   readonly wrappers: readonly string[];
   readonly assignments: readonly SyntaxAssignment[];
   readonly redirects: readonly SyntaxRedirect[];
-  readonly in: ShellCommand["in"];
+  readonly place: ShellCommand["place"];
   readonly from?: SyntaxCommand | undefined;
   /** The least effect, of the wrappers. */
   readonly least: ActionEffect;
@@ -50,7 +50,7 @@ export const topLevel: Surroundings = {
   wrappers: [],
   assignments: [],
   redirects: [],
-  in: "top",
+  place: "top",
   least: "read",
   depth: 0,
 };
@@ -87,12 +87,12 @@ export class LineJudge {
     if (syntax.errors) this.#refuse();
     if (!syntax.plain || !censusAgrees(syntax.census, takeCensus(source))) this.#isUnknown = true;
     for (const command of syntax.commands) {
-      const where = around.in === "top" ? command.in : around.in;
+      const where = around.place === "top" ? command.place : around.place;
       this.judgeCommand(command.words, {
         ...around,
         assignments: [...around.assignments, ...command.assignments],
         redirects: command.redirects,
-        in: where,
+        place: where,
         from: command.from,
       });
     }
@@ -248,7 +248,7 @@ export class LineJudge {
       redirects: this.#cut(redirects, maxPlaces),
       hosts: this.#cut([...redirected.hosts], maxPlaces),
       paths: this.#cut([...redirected.paths], maxPlaces),
-      in: around.in,
+      place: around.place,
     });
   }
 

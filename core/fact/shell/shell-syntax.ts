@@ -29,7 +29,7 @@ export interface SyntaxCommand {
   readonly words: readonly ShellWord[];
   readonly assignments: readonly SyntaxAssignment[];
   readonly redirects: readonly SyntaxRedirect[];
-  readonly in: "top" | "pipe" | "substitution";
+  readonly place: "top" | "pipe" | "substitution";
   /** The command before it in its pipe. */
   readonly from?: SyntaxCommand | undefined;
 }
@@ -57,12 +57,12 @@ const maxNodes = 20_000;
 export function readSyntax(source: string): ShellSyntax {
   const script = parse(source);
   const reader = new SyntaxReader(readScope(script));
-  reader.visit(script, { in: "top" });
+  reader.visit(script, { place: "top" });
   return reader.result();
 }
 
 interface Place {
-  readonly in: SyntaxCommand["in"];
+  readonly place: SyntaxCommand["place"];
   readonly from?: SyntaxCommand | undefined;
 }
 
@@ -110,7 +110,7 @@ class SyntaxReader {
         this.#addCommand(node, place);
         break;
       case "Redirected":
-        this.#push({ words: [], assignments: [], redirects: this.#readRedirects(node.redirects), in: place.in });
+        this.#push({ words: [], assignments: [], redirects: this.#readRedirects(node.redirects), place: place.place });
         break;
       case "For":
         this.#addLoop(node, place);
@@ -122,7 +122,7 @@ class SyntaxReader {
       case "ProcessSubstitution":
       case "ArithmeticCommandExpansion":
         if (node.script === undefined) this.#errors = true;
-        this.#visitChildren(node, { in: "substitution" });
+        this.#visitChildren(node, { place: "substitution" });
         return;
       case "Function":
       case "Coproc":
@@ -157,16 +157,16 @@ class SyntaxReader {
   }
 
   #visitPipeline(node: Pipeline, place: Place): void {
-    const inner = node.commands.length > 1 && place.in === "top" ? "pipe" : place.in;
+    const inner = node.commands.length > 1 && place.place === "top" ? "pipe" : place.place;
     let from: SyntaxCommand | undefined;
     for (const command of node.commands) {
       const start = this.#commands.length;
-      this.visit(command, { in: inner, from });
+      this.visit(command, { place: inner, from });
       from = command.type === "Command" ? this.#commands[start] : undefined;
     }
   }
 
-  #addCommand(node: Command, { in: where, from }: Place): void {
+  #addCommand(node: Command, { place: where, from }: Place): void {
     const args = node.suffix.filter((part): part is CommandArgument => !isRedirection(part));
     const words = node.name === undefined ? [] : readWords(node.name, this.#scope);
     const rest = args.flatMap((arg) =>
@@ -177,7 +177,7 @@ class SyntaxReader {
       words: [...words, ...rest],
       assignments: assignments.map((part) => this.#readAssignment(part)),
       redirects: this.#readRedirects([...node.prefix, ...node.suffix].filter(isRedirection)),
-      in: where,
+      place: where,
       from,
     });
     if (node.name === undefined) return;
@@ -212,16 +212,16 @@ class SyntaxReader {
   }
 
   /** A loop's list appears as a command of its own: the names of files in it are found nowhere else. */
-  #addLoop(node: For, { in: where }: Place): void {
+  #addLoop(node: For, { place: where }: Place): void {
     if (node.wordlist === undefined) this.#plain = false;
     const list = (node.wordlist ?? []).flatMap((word) => readWords(word, this.#scope));
     const name = readWord(node.name, this.#scope);
     const variable = { name: name.text ?? "IFS", value: { text: "", doubt: "known" as const } };
-    this.#push({ words: [], assignments: [variable], redirects: [], in: where });
-    this.#push({ words: [{ text: "for", doubt: "known" }, ...list], assignments: [], redirects: [], in: where });
+    this.#push({ words: [], assignments: [variable], redirects: [], place: where });
+    this.#push({ words: [{ text: "for", doubt: "known" }, ...list], assignments: [], redirects: [], place: where });
   }
 
-  #addTest(node: TestCommand, { in: where }: Place): void {
+  #addTest(node: TestCommand, { place: where }: Place): void {
     const words: ShellWord[] = [];
     const collect = (child: SyntaxNode): void => {
       if (child.type === "TestUnary" || child.type === "TestBinary")
@@ -231,7 +231,7 @@ class SyntaxReader {
     };
     forEachChild(node, collect);
     this.#names.push({ name: "[[", pos: node.pos });
-    this.#push({ words: [{ text: "[[", doubt: "known" }, ...words], assignments: [], redirects: [], in: where });
+    this.#push({ words: [{ text: "[[", doubt: "known" }, ...words], assignments: [], redirects: [], place: where });
   }
 }
 

@@ -21,7 +21,7 @@ const shell = recordShape({
       redirects: listOf(recordShape({ op: shapes.string, path: textOrNull })),
       hosts: texts,
       paths: texts,
-      in: shapes.string,
+      place: shapes.string,
     }),
   ),
 });

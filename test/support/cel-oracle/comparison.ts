@@ -1,4 +1,5 @@
 import { isCelList, isCelMap, type CelValue as OracleValue } from "@bufbuild/cel";
+import { factKinds } from "../../../core/action/action-fact.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { CelEngine, type Expression, ExpressionError } from "../../../core/policy/cel/engine.ts";
 import { evaluationUnits } from "../../../core/policy/cel/meter.ts";
@@ -21,6 +22,9 @@ export interface ComparedResult {
 
 type Compare = (action: ActionEnvelope, pack: PackVariables, units?: number) => ComparedResult;
 
+/** The rule matches whatever the expression needs; an action that lacks it is an error to both. */
+const everyFact: ReadonlySet<string> = new Set(factKinds.map((kind) => `facts.${kind}`));
+
 /** Evaluates expressions by core's compiler and by the library's planner. */
 export class CelComparison {
   readonly #scope: Scope;
@@ -33,7 +37,7 @@ export class CelComparison {
   /** Compiles an expression for both; undefined where our check refuses it. */
   prepare(text: string): Compare | undefined {
     const engine = new CelEngine();
-    const compiled = engine.compile(text, this.#scope);
+    const compiled = engine.compile(text, this.#scope, everyFact);
     if ("faults" in compiled) return undefined;
     const planned = this.#oracle.prepare(text);
     return (action, pack, units = evaluationUnits) => {

@@ -86,7 +86,7 @@ describe("summaryLine(summarizeAction(action))", () => {
         redirects: [{ op: ">>", path: "log" }],
         hosts: [],
         paths: ["/srv/x"],
-        in: "top",
+        place: "top",
       };
       const shell = { parsed: true, dynamic: false, more: false, effect: "delete" as const, commands: [rm] };
       expect(lineOf({ shell })).to.contain("; runs rm under sudo on /srv/x and writes log; ");

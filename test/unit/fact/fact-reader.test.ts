@@ -40,7 +40,7 @@ function readLine(line: string | readonly string[]): ReadCommand {
     redirects: [],
     hosts: [],
     paths: [],
-    in: "top" as const,
+    place: "top" as const,
   };
   return {
     shell: { parsed: true, dynamic: false, more: false, effect: isPush ? "network" : effect, commands: [command] },

@@ -56,7 +56,7 @@ const wholeFacts: Required<ActionFacts> = {
         redirects: [{ op: ">", path: null }],
         hosts: [],
         paths: [],
-        in: "pipe",
+        place: "pipe",
       },
     ],
   },
