@@ -88,6 +88,7 @@ export function readGit(argv: readonly (string | null)[], env: readonly string[]
       subcommandEffect(subcommand, words),
       ...options.map(optionEffect(subcommand)),
       ...(texts.some((word) => /^(?:ext|fd)::|::/.test(word)) ? ["execute" as const] : []),
+      ...(words.some((word) => asksSignature(subcommand, word)) ? ["execute" as const] : []),
       ...(argv.includes(null) ? ["unknown" as const] : []),
       ...(isForced ? ["delete" as const] : []),
     ]),
@@ -125,6 +126,11 @@ function optionEffect(subcommand: string | null): (word: string) => ActionEffect
     const stated = Object.entries(strictOptions).filter(([option]) => isPrefixOf(word, [option]));
     return strictestEffect(stated.map(([, effect]) => effect));
   };
+}
+
+/** True where a format or an order needs signatures, which the program of `gpg.program` checks. */
+function asksSignature(subcommand: string | null, word: string): boolean {
+  return /%[-+ ]?G/.test(word) || (subcommand === "for-each-ref" && word.includes("signature"));
 }
 
 function isPrefixOf(word: string, options: readonly string[]): boolean {

@@ -4,20 +4,24 @@ import { type ActionEffect, strictestEffect } from "../../action/action-fact.ts"
 export function sedEffect(texts: readonly string[]): ActionEffect {
   const effects: ActionEffect[] = [];
   const scripts: string[] = [];
-  const operands: string[] = [];
   for (let at = 0; at < texts.length; at += 1) {
     const text = texts[at] ?? "";
     if (text === "--") {
-      operands.push(...texts.slice(at + 1));
+      pushFirst(scripts, texts[at + 1]);
       break;
     }
-    if (!text.startsWith("-") || text === "-") operands.push(text);
-    else if (/^-[nErsuz]*e$/.test(text) || text === "--expression") scripts.push(texts[++at] ?? "w");
+    if (!text.startsWith("-") || text === "-") {
+      // A sed that looks for no options behind words takes the first word as the script, whatever -e follows.
+      pushFirst(scripts, text);
+    } else if (/^-[nErsuz]*e$/.test(text) || text === "--expression") scripts.push(texts[++at] ?? "w");
     else if (text.startsWith("--expression=")) scripts.push(text.slice("--expression=".length));
     else effects.push(flagEffect(text));
   }
-  if (scripts.length === 0) scripts.push(operands[0] ?? "");
   return strictestEffect([...effects, ...scripts.map((script) => new SedScript(script).effect())]);
+}
+
+function pushFirst(scripts: string[], text: string | undefined): void {
+  if (scripts.length === 0) scripts.push(text ?? "");
 }
 
 const longs = [
