@@ -153,7 +153,7 @@ export interface UrlFact {
 export interface PathFact {
   /** The path with escapes and `.` and `..` resolved; as it came where `odd`. */
   readonly plain: string;
-  /** True where it certainly lies in the stated root. False where no root is stated. */
+  /** True where it certainly lies in the stated root; where none is stated, in `/`. */
   readonly inside: boolean;
   /** True where two readers could disagree about it, or it cannot be resolved. */
   readonly odd: boolean;

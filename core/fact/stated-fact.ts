@@ -199,7 +199,7 @@ function readPaths(
 ): StatedFacts {
   const { facts: path, isRead } = readEach(
     stated,
-    parse && ((text) => (root === null ? parse(text) : parse(text, root))),
+    parse && ((text) => parse(text, root ?? "/")),
     (text): PathFact => ({ plain: text, inside: false, odd: true }),
   );
   const paths = path.filter(({ odd }) => !odd).map(({ plain }) => plain);

@@ -144,15 +144,22 @@ describe("an agent that asks before it acts", () => {
       expect(await records("gone")).to.deep.equal([["decision", "not_dispatched"]]);
     });
 
-    it("is refused when its session is stopped, and so is all that it asks then", async () => {
-      const asked = world.ask(path, shell("stop me", { wait_ms: 20_000 }), { label: "stopped" });
-      const { session } = await world.reviewer.awaitPending();
-      await world.reviewer.killSession(session.id);
-      const { status, type, body } = await asked;
-      expect([status, type, body.code]).to.deep.equal([403, "application/problem+json", "SESSION_KILLED"]);
-      const read = { protocol: "sql", tool: "query", target: "analytics", arguments: { statement: "select 1" } };
-      const next = await world.ask(path, read, { label: "stopped" });
-      expect([next.body.permitted ?? false, next.body.decision ?? next.status]).to.deep.equal([false, "block"]);
+    it("is refused when its session is stopped, and so is all that it asks then, under other labels too", async () => {
+      const own = await openAskingWorld();
+      try {
+        const asked = own.ask(path, shell("stop me", { wait_ms: 20_000 }), { label: "stopped" });
+        const { session } = await own.reviewer.awaitPending();
+        await own.reviewer.killSession(session.id);
+        const { status, type, body } = await asked;
+        expect([status, type, body.code]).to.deep.equal([403, "application/problem+json", "SESSION_KILLED"]);
+        const read = { protocol: "sql", tool: "query", target: "analytics", arguments: { statement: "select 1" } };
+        for (const label of ["stopped", "fresh"]) {
+          const next = await own.ask(path, read, { label });
+          expect([next.body.permitted ?? false, next.body.decision ?? next.status]).to.deep.equal([false, "block"]);
+        }
+      } finally {
+        await own.stop();
+      }
     });
   });
 
