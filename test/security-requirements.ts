@@ -46,12 +46,12 @@ S33 | 5      | met  | Reload under 1,000 rps, broken file half way → every dec
 S34 | 5      | met  | Strict mode: unsigned, altered, other-file signature, older version → refused
 S35 | 5      | met  | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
 S36 | 2      | met  | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
-S37 | -      | open | Path targets with .., %2e, %252e, backslash, //, NUL (every known encoding) → never match an allow glob for the root
+S37 | 18     | met  | Path targets with .., %2e, %252e, backslash, //, NUL (every known encoding) → never match an allow glob for the root
 S38 | -      | open | URL targets (every known SSRF form), redirects, DNS that answers differently the second time → blocked; connects to the checked address; each hop judged
-S39 | -      | open | Known shell bypasses → never allow; near misses → never block; unparsable → not allow
-S40 | -      | open | > N subcommands or > 8 kB command → not allow
-S41 | -      | open | Known SQL bypasses (stacked, CTE write, /*! */, COPY PROGRAM, dialect quoting) → worst class wins; unparsable → not allow
-S42 | -      | open | Known Git abuses (ext::, --upload-pack, -c core.*, --output, +refspec) → never allow
+S39 | 18     | met  | Known shell bypasses → never allow; near misses → never block; unparsable → not allow
+S40 | 18     | met  | > N subcommands or > 8 kB command → not allow
+S41 | 18     | met  | Known SQL bypasses (stacked, CTE write, /*! */, COPY PROGRAM, dialect quoting) → worst class wins; unparsable → not allow
+S42 | 18     | met  | Known Git abuses (ext::, --upload-pack, -c core.*, --output, +refspec) → never allow
 S43 | 7      | met  | Capability ticket reused nonce, expired, other principal, wrong clock → refused
 
 ## Approvals
@@ -104,7 +104,7 @@ S79 | 18     | open | A new session label of a stopped, tainted or flooding prin
 S80 | 22     | open | The same text in another spelling beside the judged one (\`logprobs\`, bytes, ids, structuredContent beside content, split items) → judged joined, or dropped
 S81 | 22     | open | A bundle without its tail, its kill, or the record of a policy in force, re-sealed with the right key → \`incomplete\`, both verifiers
 S82 | 18     | open | A tool's definition changed without notice between approval and use → not run; poisoned, shadowing or look-alike definition → withheld, reviewed with a diff
-S83 | 18     | open | Unparsable, dynamic or disputed argument facts → \`effect: unknown\`, never allowed by a shipped rule
+S83 | 18     | met  | Unparsable, dynamic or disputed argument facts → \`effect: unknown\`, never allowed by a shipped rule
 
 ## Access tokens
 S84 | 17     | met  | OAuth: \`alg\` none or swapped, wrong issuer, audience, expired, unknown key, unreachable key set → 401, no dispatch, nothing of the token kept

@@ -237,6 +237,8 @@ describe("a tool call that is held for review", () => {
       await sleep(200);
       expect(notes(world)).to.equal(before);
       await agent.hangUp();
+      // It stops the other sessions of its principal as well.
+      await reviewer.releaseSession(session.id);
     });
 
     // The last one: it ends the gateway.

@@ -47,6 +47,10 @@ export class Reviewer {
     return this.#post(`sessions/${id}/kill`, { note: "of the test" });
   }
 
+  releaseSession(id: string): Promise<void> {
+    return this.#post(`sessions/${id}/release`, { reason: "of the test" });
+  }
+
   /** The sequence number of the tenant's last record. */
   async #head(): Promise<number> {
     const response = await fetch(`${this.#url}/audit/verify`, { method: "POST", headers: this.#headers });

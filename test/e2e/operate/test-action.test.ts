@@ -79,8 +79,10 @@ describe("test-action and simulate", () => {
       decision: "block",
       rules: ["session.killed"],
     });
-    expect((await tell({ tool: "echo", target: "echo", session: "another" })).decision).to.equal("allow");
+    const another = { tool: "echo", target: "echo", session: "another" };
+    expect((await tell(another)).decision).to.equal("block");
     expect((await ask(`${path}/release`, { reason: "seen" }, "admin")).status).to.equal(200);
+    expect((await tell(another)).decision).to.equal("allow");
   });
 
   it("need the role operator [R4.3-6] [R5-12]", async () => {

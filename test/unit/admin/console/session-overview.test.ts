@@ -28,7 +28,8 @@ describe("SessionOverview", () => {
   afterEach(() => world.remove());
 
   async function act(label: string, points: number): Promise<void> {
-    const action = newAction({}, label);
+    // Sessions of one principal would count together.
+    const action = newAction({ principal: { id: `principal-v1-${label}`, role: "operator", keyId: label } }, label);
     await world.decide(action, findIn(action, { decision: "allow", session_risk: points }));
   }
 
