@@ -15,15 +15,12 @@ const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 cha
   description: "a list of at most 64 globs (empty: nothing is expected)",
 });
 
-/** By tool and by argument, globs over its values. */
+/** By tool and by argument, globs over its values. The bound of a manifest bounds their number. */
 type ArgumentValues = Readonly<Record<string, Readonly<Record<string, string[]>>>>;
 
-const places = { propertyNames: { minLength: 1, maxLength: 256 } };
 const argumentValues = Type.Unsafe<ArgumentValues>({
   type: "object",
-  ...places,
-  maxProperties: 64,
-  additionalProperties: { type: "object", ...places, maxProperties: 32, additionalProperties: patterns },
+  additionalProperties: { type: "object", additionalProperties: patterns },
   description:
     "tools (or `target/tool`), each with its arguments (or JSON Pointers), each with a list of at most 64 globs",
 });
