@@ -83,12 +83,13 @@ describe("a model request that is cut off", () => {
           const response = await openModel(world, { api, model, stream: true, headers });
           const call = await nextCall(calls);
           const session = (await recordsOf(label))[0]?.session.id;
-          const killed = await fetch(`${world.gateway.adminUrl}/admin/v1/sessions/${session}/kill`, {
-            method: "POST",
-            headers: { "x-api-key": world.keys.operator, "content-type": "application/json" },
-            body: "{}",
-          });
-          expect(killed.status).to.equal(200);
+          const order = (what: string, body: object): Promise<Response> =>
+            fetch(`${world.gateway.adminUrl}/admin/v1/sessions/${session}/${what}`, {
+              method: "POST",
+              headers: { "x-api-key": world.keys.operator, "content-type": "application/json" },
+              body: JSON.stringify(body),
+            });
+          expect((await order("kill", {})).status).to.equal(200);
           const told = await toldBy(response);
           expect(errorOf(api, told)).to.include({ code: "session_killed" });
           await until(() => call.brokenAtMs);
@@ -97,6 +98,8 @@ describe("a model request that is cut off", () => {
           expect([next.status, errorOf(api, next).code]).to.deep.equal([403, "policy_blocked"]);
           expect(next.headers.get("x-should-retry")).to.equal("false");
           expect(world.provider.calls.length).to.equal(calls + 1);
+          // It stops the other sessions of its principal as well.
+          expect((await order("release", { reason: "of the test" })).status).to.equal(200);
         });
 
         const faults: Readonly<Record<string, readonly [(half: readonly string[]) => Script, string]>> = {
