@@ -63,7 +63,7 @@ describe("the dashboard in Chromium", () => {
   let faults: string[];
 
   before(async () => {
-    world = await openWorld();
+    world = await openWorld("sessions: { review_flood: { reviews: 0 } }");
     proxy = await openProxy(world.gateway.metricsUrl, "viewer");
     browser = await launchBrowser();
   });
