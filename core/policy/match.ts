@@ -147,7 +147,10 @@ export function matches(match: Match, action: ActionEnvelope): boolean {
 }
 
 function hasKind(kinds: readonly KindChoice[], facts: ActionFacts | undefined): boolean {
-  return kinds.some((kind) => (kind === "none" ? kindsOf(facts).length === 0 : facts?.[kind] !== undefined));
+  for (const kind of kinds) {
+    if (kind === "none" ? kindsOf(facts).length === 0 : facts?.[kind] !== undefined) return true;
+  }
+  return false;
 }
 
 function kindsOf(facts: ActionFacts | undefined): readonly KindChoice[] {

@@ -292,7 +292,7 @@ export function isGroup(id: string): boolean {
 
 /** `id`: of a session or a group. */
 export function headKey(tenant: string, id: string): string {
-  const folder = isGroup(id) ? "principal-head" : "session-head";
+  const folder = id.startsWith(groupPrefix) ? "principal-head" : "session-head";
   return `${tenantPrefix(tenant)}${folder}/${encodeURIComponent(id)}`;
 }
 
