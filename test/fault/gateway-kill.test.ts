@@ -76,7 +76,11 @@ describe("when the gateway is killed at a random point under load", () => {
   });
 
   function start(deadlineMs = 60_000): Promise<RunningGateway> {
-    const config = siteConfig({ remoteUrl: remote.url, localLog, more: "log: { level: warn }\nsessions: { risk: { kill_at: 0 } }" });
+    const config = siteConfig({
+      remoteUrl: remote.url,
+      localLog,
+      more: "log: { level: warn }\nsessions: { risk: { kill_at: 0 } }",
+    });
     return startGateway({ folder, config, files: siteFiles(), deadlineMs });
   }
 

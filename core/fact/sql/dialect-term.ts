@@ -22,23 +22,23 @@ const readers: Readonly<Record<string, (body: Json) => Term>> = {
   ILike: (body) => (isJsonObject(body) ? likeOf(body) : null),
   InList: (body) => (isJsonObject(body) ? inListOf(body) : null),
   Between: (body) => (isJsonObject(body) ? betweenOf(body) : null),
-  Cast: (body) => (isJsonObject(body) ? dialectTerm(body["expr"]) : null),
+  Cast: (body) => (isJsonObject(body) ? dialectTerm(body.expr) : null),
 };
 
 function constantOf(body: Json): Term {
-  const value = isJsonObject(body) ? body["value"] : undefined;
+  const value = isJsonObject(body) ? body.value : undefined;
   if (value === "Null") return { value: null };
   if (!isJsonObject(value)) return null;
   const { Number: digits, Boolean: truth, SingleQuotedString: single, DoubleQuotedString: double } = value;
   if (Array.isArray(digits)) return { value: Number(digits[0]) };
   if (typeof truth === "boolean") return { value: truth };
-  const text = single ?? double ?? value["NationalStringLiteral"];
+  const text = single ?? double ?? value.NationalStringLiteral;
   return typeof text === "string" ? { value: text } : null;
 }
 
 /** SQLite and MySQL know `true` as a name too. */
 function columnOf(parts: readonly Json[]): Term {
-  const names = parts.map((each) => (isJsonObject(each) ? String(each["value"]).toLowerCase() : ""));
+  const names = parts.map((each) => (isJsonObject(each) ? String(each.value).toLowerCase() : ""));
   if (names.length === 1 && (names[0] === "true" || names[0] === "false")) return { value: names[0] === "true" };
   return { column: names.join(".") };
 }

@@ -46,7 +46,7 @@ class TreeWalk {
     if (type === "Query") this.#query(body, noNames, true);
     else if (changes.includes(type)) this.#change(type, body, noNames);
     else if (type === "Explain") this.#explain(body);
-    else if (type === "ExplainTable") this.#draft.read.add(this.#nameOf(body["table_name"]));
+    else if (type === "ExplainTable") this.#draft.read.add(this.#nameOf(body.table_name));
     else if (type === "Copy") this.#copy(body);
     else if (kind === "drop" || kind === "truncate") this.#removed(body);
     else if (kind === "begin") this.#begin(body);
@@ -56,7 +56,7 @@ class TreeWalk {
   #definition(body: JsonObject): void {
     this.#isStrict = false;
     this.#visit(body, noNames);
-    const table = body["name"] ?? body["table_name"];
+    const table = body.name ?? body.table_name;
     if (Array.isArray(table) && this.#draft.effect === "write") this.#draft.addWrite(this.#nameOf(table));
   }
 
@@ -83,7 +83,7 @@ class TreeWalk {
       this.#call(value, scope);
       return;
     }
-    if (key === "Table" && isJsonObject(value) && Array.isArray(value["name"])) {
+    if (key === "Table" && isJsonObject(value) && Array.isArray(value.name)) {
       this.#table(value, scope);
       return;
     }
@@ -125,7 +125,7 @@ class TreeWalk {
       else this.#draft.raise("unknown");
     } else {
       if (isWhole && type === "Select" && isJsonObject(part)) {
-        this.#draft.setCondition(isSet(part["selection"]), holdsAlways(dialectTerm(part["selection"])));
+        this.#draft.setCondition(isSet(part.selection), holdsAlways(dialectTerm(part.selection)));
       }
       this.#visit(body, scope);
     }
@@ -135,12 +135,12 @@ class TreeWalk {
 
   /** INVARIANT: a common table expression sees itself only where it is recursive; else its name is a table's. */
   #with(clause: Json | undefined, outer: Scope): Scope {
-    if (!isJsonObject(clause) || !Array.isArray(clause["cte_tables"])) return outer;
-    const parts = clause["cte_tables"].filter((each) => isJsonObject(each));
-    const names = parts.map(({ alias }) => (isJsonObject(alias) ? this.#partOf(alias["name"]) : ""));
+    if (!isJsonObject(clause) || !Array.isArray(clause.cte_tables)) return outer;
+    const parts = clause.cte_tables.filter((each) => isJsonObject(each));
+    const names = parts.map(({ alias }) => (isJsonObject(alias) ? this.#partOf(alias.name) : ""));
     const all = new Set([...outer, ...names]);
     for (const [at, { query }] of parts.entries()) {
-      const scope = clause["recursive"] === true ? all : new Set([...outer, ...names.slice(0, at)]);
+      const scope = clause.recursive === true ? all : new Set([...outer, ...names.slice(0, at)]);
       this.#visit(query, scope);
     }
     return all;
@@ -153,14 +153,14 @@ class TreeWalk {
   }
 
   #insert({ table, ...rest }: JsonObject, scope: Scope): void {
-    const name = isJsonObject(table) ? table["TableName"] : undefined;
+    const name = isJsonObject(table) ? table.TableName : undefined;
     if (Array.isArray(name)) this.#draft.addWrite(this.#nameOf(name));
     else this.#draft.raise("unknown");
     this.#visit({ ...rest, into: null }, scope);
   }
 
   #merge({ table, source, on, clauses, output }: JsonObject, scope: Scope): void {
-    const target = isJsonObject(table) && isJsonObject(table["Table"]) ? table["Table"]["name"] : undefined;
+    const target = isJsonObject(table) && isJsonObject(table.Table) ? table.Table.name : undefined;
     let effect: ActionEffect = "write";
     for (const clause of Array.isArray(clauses) ? clauses : []) {
       const { action, predicate } = isJsonObject(clause) ? clause : {};
@@ -178,13 +178,13 @@ class TreeWalk {
     const { table, tables, selection, ...rest } = body;
     const effect = type === "Delete" ? "delete" : "write";
     const targets = isGivenList(tables) ? tables : [];
-    const sources = relationsOf([table ?? null, body["from"] ?? null, body["using"] ?? null]);
-    const changed = type === "Update" ? relationsOf(table) : relationsOf(body["from"]);
+    const sources = relationsOf([table ?? null, body.from ?? null, body.using ?? null]);
+    const changed = type === "Update" ? relationsOf(table) : relationsOf(body.from);
     for (const name of targets) this.#draft.addWrite(this.#nameOf(name), effect);
     const names = new Set(this.#draft.written);
     if (targets.length === 0) for (const { name } of changed) names.add(this.#nameOf(name));
     for (const { name, alias } of sources) {
-      const called = isJsonObject(alias) ? this.#partOf(alias["name"]) : this.#nameOf(name);
+      const called = isJsonObject(alias) ? this.#partOf(alias.name) : this.#nameOf(name);
       if (names.has(called) || names.has(this.#nameOf(name))) this.#draft.addWrite(this.#nameOf(name), effect);
     }
     for (const name of names) this.#draft.addWrite(name, effect);
@@ -209,7 +209,7 @@ class TreeWalk {
   #hints(hints: Json | undefined): void {
     if (!isGivenList(hints)) return;
     for (const hint of hints) {
-      const name = isJsonObject(hint) && isJsonObject(hint["Identifier"]) ? String(hint["Identifier"]["value"]) : "";
+      const name = isJsonObject(hint) && isJsonObject(hint.Identifier) ? String(hint.Identifier.value) : "";
       if (lockHints.has(name.toLowerCase())) this.#draft.lock();
     }
   }
@@ -242,8 +242,8 @@ class TreeWalk {
 
   #copy({ source, to, target }: JsonObject): void {
     const { Table: table, Query: query } = isJsonObject(source) ? source : {};
-    const name = isJsonObject(table) ? this.#nameOf(table["table_name"]) : "";
-    if (isJsonObject(target)) this.#draft.raise(target["Program"] === undefined ? "write" : "execute");
+    const name = isJsonObject(table) ? this.#nameOf(table.table_name) : "";
+    if (isJsonObject(target)) this.#draft.raise(target.Program === undefined ? "write" : "execute");
     this.#draft.into = to === true && isJsonObject(target);
     if (name !== "" && to === true) this.#draft.read.add(name);
     else if (name !== "") this.#draft.addWrite(name);
@@ -253,7 +253,7 @@ class TreeWalk {
   #removed({ names, table_names, object_type }: JsonObject): void {
     const listed = isGivenList(names) ? names : isGivenList(table_names) ? table_names : [];
     if (object_type === "Role" || object_type === "User" || object_type === "Database") return;
-    for (const each of listed) this.#draft.addWrite(this.#nameOf(isJsonObject(each) ? each["name"] : each), "delete");
+    for (const each of listed) this.#draft.addWrite(this.#nameOf(isJsonObject(each) ? each.name : each), "delete");
   }
 
   #nameOf(name: Json | undefined): string {
@@ -263,18 +263,18 @@ class TreeWalk {
   /** A part of a name, in lower case unless PostgreSQL keeps it as quoted. */
   #partOf(part: Json | undefined): string {
     if (!isJsonObject(part)) return "";
-    const ident = isJsonObject(part["Identifier"]) ? part["Identifier"] : part;
-    if (typeof ident["value"] !== "string") this.#draft.raise("unknown");
-    const text = String(ident["value"]);
-    const isKept = this.#dialect === "postgresql" && typeof ident["quote_style"] === "string";
+    const ident = isJsonObject(part.Identifier) ? part.Identifier : part;
+    if (typeof ident.value !== "string") this.#draft.raise("unknown");
+    const text = String(ident.value);
+    const isKept = this.#dialect === "postgresql" && typeof ident.quote_style === "string";
     return isKept ? text : text.toLowerCase();
   }
 }
 
 function isQuery(node: JsonObject): boolean {
   return (
-    isJsonObject(node["body"]) &&
-    ("select_token" in node["body"] || setExpressions.some((each) => each in (node["body"] as JsonObject)))
+    isJsonObject(node.body) &&
+    ("select_token" in node.body || setExpressions.some((each) => each in (node.body as JsonObject)))
   );
 }
 
@@ -301,19 +301,19 @@ function relationsOf(node: Json | undefined): readonly JsonObject[] {
 }
 
 function joinsOf(table: Json | undefined): Json {
-  return isJsonObject(table) ? (table["joins"] ?? null) : null;
+  return isJsonObject(table) ? (table.joins ?? null) : null;
 }
 
 function isPlainCustom(op: Json | undefined): boolean {
-  const parts = isJsonObject(op) ? op["PGCustomBinaryOperator"] : undefined;
-  if (isJsonObject(op) && typeof op["Custom"] === "string") return plainOperators.has(op["Custom"]);
+  const parts = isJsonObject(op) ? op.PGCustomBinaryOperator : undefined;
+  if (isJsonObject(op) && typeof op.Custom === "string") return plainOperators.has(op.Custom);
   return (
     Array.isArray(parts) && parts.length === 2 && parts[0] === "pg_catalog" && plainOperators.has(String(parts[1]))
   );
 }
 
 function isAnalyze(option: Json): boolean {
-  if (!isJsonObject(option) || !isJsonObject(option["name"])) return false;
-  if (String(option["name"]["value"]).toLowerCase() !== "analyze") return false;
-  return !/"(?:false|off)"|"Boolean":false/i.test(JSON.stringify(option["arg"] ?? null));
+  if (!isJsonObject(option) || !isJsonObject(option.name)) return false;
+  if (String(option.name.value).toLowerCase() !== "analyze") return false;
+  return !/"(?:false|off)"|"Boolean":false/i.test(JSON.stringify(option.arg ?? null));
 }

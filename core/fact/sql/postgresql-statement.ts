@@ -84,7 +84,7 @@ const kindByType = new Map<string, StatementKind>(
 /** The kind of a statement by its type in the tree; one that nobody knows is unknown. */
 export function postgresqlKind(type: string, body: Readonly<Record<string, unknown>>): StatementKind {
   if (type === "TransactionStmt")
-    return transactionKinds[String(body["kind"])] ?? { kind: "transaction", effect: "write" };
+    return transactionKinds[String(body.kind)] ?? { kind: "transaction", effect: "write" };
   return kindByType.get(type) ?? { kind: "unknown", effect: "unknown" };
 }
 

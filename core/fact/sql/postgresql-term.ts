@@ -20,10 +20,10 @@ const readers: Readonly<Record<string, (body: JsonObject) => Term>> = {
 };
 
 function constantOf({ ival, sval, boolval, fval, isnull }: JsonObject): Term {
-  if (isJsonObject(ival)) return { value: Number(ival["ival"] ?? 0) };
-  if (isJsonObject(fval)) return { value: Number(fval["fval"] ?? 0) };
-  if (isJsonObject(boolval)) return { value: boolval["boolval"] === true };
-  if (isJsonObject(sval)) return { value: textOrBoolean(String(sval["sval"] ?? "")) };
+  if (isJsonObject(ival)) return { value: Number(ival.ival ?? 0) };
+  if (isJsonObject(fval)) return { value: Number(fval.fval ?? 0) };
+  if (isJsonObject(boolval)) return { value: boolval.boolval === true };
+  if (isJsonObject(sval)) return { value: textOrBoolean(String(sval.sval ?? "")) };
   return isnull === true ? { value: null } : null;
 }
 
@@ -38,7 +38,7 @@ function columnOf({ fields }: JsonObject): Term {
 }
 
 function nameOf(node: Json): string | null {
-  const text = isJsonObject(node) && isJsonObject(node["String"]) ? node["String"]["sval"] : null;
+  const text = isJsonObject(node) && isJsonObject(node.String) ? node.String.sval : null;
   return typeof text === "string" ? text : null;
 }
 
@@ -57,7 +57,7 @@ function operatorOf({ kind, name, lexpr, rexpr }: JsonObject): Term {
   const sign = Array.isArray(name) && name.length === 1 ? nameOf(name[0] ?? null) : null;
   if (sign === null) return null;
   const left = postgresqlTerm(lexpr);
-  const items = isJsonObject(rexpr) && isJsonObject(rexpr["List"]) ? termsOf(rexpr["List"]["items"]) : [];
+  const items = isJsonObject(rexpr) && isJsonObject(rexpr.List) ? termsOf(rexpr.List.items) : [];
   if (kind === "AEXPR_IN" && sign === "=") {
     return { operator: "or", terms: items.map((each) => ({ operator: "=", terms: [left, each] })) };
   }

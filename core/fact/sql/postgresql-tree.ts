@@ -16,7 +16,7 @@ const inertMembers = new Set(["typeName", "colnames", "aliascolnames"]);
 /** Returns what a statement of PostgreSQL's parse tree does. A node that nobody knows makes it unknown. */
 export function readPostgresqlTree(statement: JsonObject): SqlOpinion {
   const draft = new OpinionDraft("postgresql");
-  new TreeWalk(draft).statement(isJsonObject(statement["stmt"]) ? statement["stmt"] : {});
+  new TreeWalk(draft).statement(isJsonObject(statement.stmt) ? statement.stmt : {});
   return draft.finish();
 }
 
@@ -36,7 +36,7 @@ class TreeWalk {
     const { kind, effect } = postgresqlKind(type, body);
     this.#draft.kind = kind;
     this.#draft.raise(effect);
-    this.#draft.setCondition(body["whereClause"] !== undefined, holdsAlways(postgresqlTerm(body["whereClause"])));
+    this.#draft.setCondition(body.whereClause !== undefined, holdsAlways(postgresqlTerm(body.whereClause)));
     if (type === "ExplainStmt") this.#explain(body);
     else if (type === "CopyStmt") this.#copy(body);
     else if (type === "DropStmt") this.#drop(body);
@@ -56,7 +56,7 @@ class TreeWalk {
     if (inertMembers.has(key)) return;
     if (/^[A-Z]/.test(key)) {
       if (isJsonObject(value)) this.#typed(key, value, scope, false);
-    } else if (changedTables.has(key) && isJsonObject(value) && value["relname"] !== undefined) {
+    } else if (changedTables.has(key) && isJsonObject(value) && value.relname !== undefined) {
       this.#draft.addWrite(tableOf(value));
     } else if (key === "withClause") this.#draft.raise("unknown");
     else this.#visit(value, scope);
@@ -84,23 +84,23 @@ class TreeWalk {
         return;
       }
       case "A_Expr": {
-        this.#operator(body["name"], body, scope);
+        this.#operator(body.name, body, scope);
         return;
       }
       case "SubLink": {
-        this.#operator(body["operName"], body, scope);
+        this.#operator(body.operName, body, scope);
         return;
       }
       case "SortBy": {
-        this.#operator(body["useOp"], body, scope);
+        this.#operator(body.useOp, body, scope);
         return;
       }
       case "TypeCast": {
-        this.#visit(body["arg"], scope);
+        this.#visit(body.arg, scope);
         return;
       }
       case "AlterTableCmd":
-        if (body["subtype"] === "AT_DropColumn") this.#draft.raise("delete");
+        if (body.subtype === "AT_DropColumn") this.#draft.raise("delete");
         {
           this.#visit(body, scope);
           return;
@@ -128,13 +128,13 @@ class TreeWalk {
 
   /** INVARIANT: a common table expression sees itself only where it is recursive; else its name is a table's. */
   #with(clause: Json | undefined, outer: Scope): Scope {
-    if (!isJsonObject(clause) || !Array.isArray(clause["ctes"])) return outer;
-    const parts = clause["ctes"].map((each) => (isJsonObject(each) ? each["CommonTableExpr"] : null));
-    const names = parts.map((each) => (isJsonObject(each) ? String(each["ctename"]) : ""));
+    if (!isJsonObject(clause) || !Array.isArray(clause.ctes)) return outer;
+    const parts = clause.ctes.map((each) => (isJsonObject(each) ? each.CommonTableExpr : null));
+    const names = parts.map((each) => (isJsonObject(each) ? String(each.ctename) : ""));
     const all = new Set([...outer, ...names]);
     for (const [at, part] of parts.entries()) {
       if (!isJsonObject(part)) this.#draft.raise("unknown");
-      else this.#visit(part, clause["recursive"] === true ? all : new Set([...outer, ...names.slice(0, at)]));
+      else this.#visit(part, clause.recursive === true ? all : new Set([...outer, ...names.slice(0, at)]));
     }
     return all;
   }
@@ -152,7 +152,7 @@ class TreeWalk {
   }
 
   #table(body: JsonObject, scope: Scope): void {
-    const isLocal = body["schemaname"] === undefined && scope.has(String(body["relname"]));
+    const isLocal = body.schemaname === undefined && scope.has(String(body.relname));
     if (!isLocal) this.#draft.read.add(tableOf(body));
   }
 
@@ -193,7 +193,7 @@ class TreeWalk {
 
   #drop({ objects }: JsonObject): void {
     for (const each of Array.isArray(objects) ? objects : []) {
-      const items = isJsonObject(each) && isJsonObject(each["List"]) ? each["List"]["items"] : [each];
+      const items = isJsonObject(each) && isJsonObject(each.List) ? each.List.items : [each];
       const names = namesOf(items);
       if (names.length > 0) this.#draft.addWrite(joinName(names), "delete");
     }
@@ -206,8 +206,7 @@ class TreeWalk {
 
   #truncate({ relations }: JsonObject): void {
     for (const each of Array.isArray(relations) ? relations : []) {
-      if (isJsonObject(each) && isJsonObject(each["RangeVar"]))
-        this.#draft.addWrite(tableOf(each["RangeVar"]), "delete");
+      if (isJsonObject(each) && isJsonObject(each.RangeVar)) this.#draft.addWrite(tableOf(each.RangeVar), "delete");
     }
   }
 }
@@ -215,16 +214,14 @@ class TreeWalk {
 function mergeDeletes({ mergeWhenClauses }: JsonObject): boolean {
   return (Array.isArray(mergeWhenClauses) ? mergeWhenClauses : []).some(
     (each) =>
-      isJsonObject(each) &&
-      isJsonObject(each["MergeWhenClause"]) &&
-      each["MergeWhenClause"]["commandType"] === "CMD_DELETE",
+      isJsonObject(each) && isJsonObject(each.MergeWhenClause) && each.MergeWhenClause.commandType === "CMD_DELETE",
   );
 }
 
 function isAnalyze(option: Json): boolean {
-  const { defname, arg } = isJsonObject(option) && isJsonObject(option["DefElem"]) ? option["DefElem"] : {};
+  const { defname, arg } = isJsonObject(option) && isJsonObject(option.DefElem) ? option.DefElem : {};
   if (defname !== "analyze") return false;
-  const text = isJsonObject(arg) && isJsonObject(arg["String"]) ? arg["String"]["sval"] : undefined;
+  const text = isJsonObject(arg) && isJsonObject(arg.String) ? arg.String.sval : undefined;
   return !["false", "off"].includes(String(text).toLowerCase());
 }
 
@@ -240,7 +237,7 @@ function tableOf({ catalogname, schemaname, relname }: JsonObject): string {
 function namesOf(list: Json | undefined): readonly string[] {
   if (!Array.isArray(list)) return [];
   return list.flatMap((each) => {
-    const text = isJsonObject(each) && isJsonObject(each["String"]) ? each["String"]["sval"] : undefined;
+    const text = isJsonObject(each) && isJsonObject(each.String) ? each.String.sval : undefined;
     return typeof text === "string" ? [text] : [];
   });
 }

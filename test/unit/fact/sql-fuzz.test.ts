@@ -6,7 +6,7 @@ import { roundsOf } from "../../support/rounds.ts";
 import { type SqlEntry, sqlCorpus } from "./sql-corpus.ts";
 
 const rounds = roundsOf(600, 100_000);
-const seed = Number(process.env["FUZZ_SEED"] ?? 1);
+const seed = Number(process.env.FUZZ_SEED ?? 1);
 
 describe("readSql over mutated statements", () => {
   before(loadSqlParsers);
