@@ -14,7 +14,8 @@ export function strictestEffect(parts: Iterable<ActionEffect>): ActionEffect {
   return actionEffects[rank] ?? "unknown";
 }
 
-const effectOfCapability: Readonly<Record<Capability, ActionEffect>> = {
+/** The effect of an action of which nothing is known but the capability of its tool. */
+export const capabilityEffect: Readonly<Record<Capability, ActionEffect>> = {
   read: "read",
   generate: "network",
   network: "network",
@@ -24,11 +25,6 @@ const effectOfCapability: Readonly<Record<Capability, ActionEffect>> = {
   deploy: "execute",
   delete: "delete",
 };
-
-/** The effect of an action of which nothing is known but the capability of its tool. */
-export function capabilityEffect(capability: Capability): ActionEffect {
-  return effectOfCapability[capability];
-}
 
 /** The kinds of facts that an operator can state about an argument. */
 export const factKinds = ["shell", "git", "sql", "url", "path", "address"] as const;

@@ -35,3 +35,23 @@ function testParts(text: string, prefix: string, middle: readonly string[], suff
   }
   return true;
 }
+
+/** Values by name or glob: the name itself counts before globs, a longer glob before a shorter one. */
+export class GlobTable<Value> {
+  readonly #named: ReadonlyMap<string, Value>;
+  /** The longest first. */
+  readonly #globs: readonly (readonly [Glob, Value])[];
+
+  constructor(values: Readonly<Record<string, Value>>) {
+    const entries = Object.entries(values);
+    this.#named = new Map(entries);
+    this.#globs = entries
+      .map(([pattern, value]) => [compileGlob(pattern), value] as const)
+      .filter(([{ exact }]) => !exact)
+      .sort(([a], [b]) => b.pattern.length - a.pattern.length);
+  }
+
+  get(name: string): Value | undefined {
+    return this.#named.get(name) ?? this.#globs.find(([glob]) => glob.test(name))?.[1];
+  }
+}

@@ -1,11 +1,13 @@
+import type { FactStatement } from "../action/action-fact.ts";
 import { type DirectProtocol, directProtocols } from "../action/envelope.ts";
 import type { GatewayError } from "../action/error.ts";
+import { GlobTable } from "../action/glob.ts";
 import type { Participant } from "../action/participant.ts";
 import type { Tracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Ledger } from "../evidence/ledger.ts";
-import { FactReader, type ToolStatements } from "../fact/fact-reader.ts";
+import { FactReader } from "../fact/fact-reader.ts";
 import { shippedParsers } from "../fact/shipped-parser.ts";
 import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
 import { HookEndpoint } from "../gateway/hook/endpoint.ts";
@@ -130,10 +132,10 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
 }
 
 /** The statements about the tools of each upstream that has any, and about those that coding agents have by themselves. */
-function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, ToolStatements> {
+function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, GlobTable<FactStatement>> {
+  const own = Object.entries(agentForms).map(([agent, { facts }]) => ({ name: agent, facts }));
   const stated = upstreams.filter(({ facts }) => Object.keys(facts).length > 0);
-  const own = Object.entries(agentForms).map(([agent, { facts }]): [string, ToolStatements] => [agent, facts]);
-  return new Map([...own, ...stated.map(({ name, facts }): [string, ToolStatements] => [name, facts])]);
+  return new Map([...own, ...stated].map(({ name, facts }) => [name, new GlobTable(facts)]));
 }
 
 /** The makers of actions that agents ask about, by protocol. No operator marks what they return as text of strangers. */

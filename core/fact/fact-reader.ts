@@ -1,5 +1,4 @@
 import {
-  type ActionEffect,
   type ActionFacts,
   type ActionPlaces,
   capabilityEffect,
@@ -7,35 +6,23 @@ import {
   type SqlDialect,
   sqlDialects,
 } from "../action/action-fact.ts";
-import { type Capability, capabilities } from "../action/capability.ts";
 import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
-import { compileGlob } from "../action/glob.ts";
+import type { GlobTable } from "../action/glob.ts";
 import { isJsonObject, type Json } from "../action/json.ts";
 import type { FactParsers, ParserLoaders, ParserName } from "./parser.ts";
 import { parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
 import { pickStated, type StatedArguments } from "./stated-value.ts";
 
-/**
- * The operator's statements about the tools of one upstream, by name or glob: the name counts before globs, a longer glob
- * before a shorter one.
- */
-export type ToolStatements = Readonly<Record<string, FactStatement>>;
-
 interface FactReaderOptions {
-  /** By the name of the upstream. */
-  readonly statements?: ReadonlyMap<string, ToolStatements>;
+  /** The operator's statements about tools, by the name of the upstream. */
+  readonly statements?: ReadonlyMap<string, GlobTable<FactStatement>>;
   readonly parsers?: ParserLoaders;
 }
 
-/** The effect of an action without statements, by the capability of its tool. */
-const effectOf = Object.fromEntries(capabilities.map((each) => [each, capabilityEffect(each)])) as Readonly<
-  Record<Capability, ActionEffect>
->;
-
 /** Finds what an action does, before any policy sees it. */
 export class FactReader {
-  readonly #statements: ReadonlyMap<string, ToolStatements>;
+  readonly #statements: ReadonlyMap<string, GlobTable<FactStatement>>;
   readonly #loaders: ParserLoaders;
   readonly #parsers: { -readonly [Name in ParserName]?: FactParsers[Name] } = {};
 
@@ -56,14 +43,14 @@ export class FactReader {
     // Model requests reach no host or path themselves, and listed tools have no arguments.
     if (action.protocol === "model" || action.phase === "list") return action;
     if (statement !== undefined) return this.#describeStated(action, pickStated(action.arguments, statement));
-    return { ...action, facts: { ...findPlaces(action.arguments), effect: effectOf[action.capability] } };
+    return { ...action, facts: { ...findPlaces(action.arguments), effect: capabilityEffect[action.capability] } };
   }
 
   #statementOf({ protocol, target, tool, arguments: args }: ActionEnvelope): FactStatement | undefined {
     if (protocol !== "mcp") return directStatement(protocol, args);
     const tools = this.#statements.get(target);
     // Methods, such as `resources/read`, are no tools.
-    return tools === undefined || tool.includes("/") ? undefined : statementFor(tools, tool);
+    return tools === undefined || tool.includes("/") ? undefined : tools.get(tool);
   }
 
   #describeStated(action: ActionEnvelope, stated: StatedArguments): ActionEnvelope | Promise<ActionEnvelope> {
@@ -87,15 +74,6 @@ export class FactReader {
   }
 }
 
-function statementFor(tools: ToolStatements, tool: string): FactStatement | undefined {
-  if (Object.hasOwn(tools, tool)) return tools[tool];
-  let best: string | undefined;
-  for (const pattern of Object.keys(tools)) {
-    if (pattern.length > (best?.length ?? -1) && compileGlob(pattern).test(tool)) best = pattern;
-  }
-  return best === undefined ? undefined : tools[best];
-}
-
 /** The statement that the arguments of a direct action carry by definition. */
 function directStatement(protocol: Protocol, args: Json): FactStatement | undefined {
   if (protocol === "shell") return { shell: "command" };
@@ -112,7 +90,7 @@ function dialectIn(args: Json): SqlDialect | undefined {
 function withFacts(action: ActionEnvelope, { kinds, places, effect }: StatedFacts): ActionEnvelope {
   const facts: ActionFacts = {
     ...joinPlaces([findPlaces(action.arguments), ...places]),
-    effect: effect ?? effectOf[action.capability],
+    effect: effect ?? capabilityEffect[action.capability],
     ...kinds,
   };
   return { ...action, facts };

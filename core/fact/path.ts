@@ -15,20 +15,20 @@ export function readPath(text: string, root?: string): PathFact {
   if (root !== undefined && base === undefined) return odd;
   const path = pathOf(text);
   if (path === undefined || (base === undefined && !path.startsWith("/"))) return odd;
-  const walk = path.startsWith("/") ? climb([], path) : climb(base ?? [], path);
-  if (walk === undefined || isMagic(walk.segments)) return odd;
-  const plain = `/${walk.segments.join("/")}`;
+  const segments = climb(path.startsWith("/") ? [] : (base ?? []), path);
+  if (segments === undefined || isMagic(segments)) return odd;
+  const plain = `/${segments.join("/")}`;
   if (base === undefined) return { plain, inside: false, odd: false };
-  const inside = isWithin(walk.segments, base);
+  const inside = isWithin(segments, base);
   // It leaves the root and comes back, or another letter case would lead into it.
-  if (inside ? leaves(path, base) : isWithin(walk.segments.map(caseless), base.map(caseless))) return odd;
+  if (inside ? leaves(path, base) : isWithin(segments.map(caseless), base.map(caseless))) return odd;
   return { plain, inside, odd: false };
 }
 
 /** Returns the segments of a root; undefined for one that is not an absolute, plain path. */
 function readRoot(root: string): readonly string[] | undefined {
   if (!root.startsWith("/") || root.length > maxPathText || hasOddSign(root)) return undefined;
-  return climb([], root)?.segments;
+  return climb([], root);
 }
 
 /** Returns the path that a text is, a `file:` URL's with its escapes resolved; undefined where readers disagree about it. */
@@ -48,12 +48,8 @@ function pathOfUrl(text: string): string | undefined {
   }
 }
 
-interface Walk {
-  readonly segments: readonly string[];
-}
-
-/** Follows a path from a folder; undefined where a segment is odd. Above the root there is the root. */
-function climb(start: readonly string[], path: string): Walk | undefined {
+/** Follows a path from a folder to the segments of its end; undefined where a segment is odd. Above the root there is the root. */
+function climb(start: readonly string[], path: string): readonly string[] | undefined {
   const segments = [...start];
   for (const segment of path.split("/")) {
     if (segment === "" || segment === ".") continue;
@@ -61,7 +57,7 @@ function climb(start: readonly string[], path: string): Walk | undefined {
     else if (isOddSegment(segment)) return undefined;
     else segments.push(segment);
   }
-  return { segments };
+  return segments;
 }
 
 /** Returns whether a path that ends within the root is outside of it on the way. */

@@ -137,7 +137,7 @@ export function matches(match: Match, action: ActionEnvelope): boolean {
   if (!match.phases.includes(action.phase) || !match.protocols.includes(action.protocol)) return false;
   if (!match.capabilities.includes(action.capability) || !match.roles.includes(action.principal.role)) return false;
   if (!match.transports.includes(action.session.transport)) return false;
-  if (!match.effects.includes(action.facts?.effect ?? capabilityEffect(action.capability))) return false;
+  if (!match.effects.includes(action.facts?.effect ?? capabilityEffect[action.capability])) return false;
   if (match.kinds !== null && !hasKind(match.kinds, action.facts)) return false;
   for (const [key, globs] of match.names) {
     const name = nameOf(action, key);
@@ -165,7 +165,7 @@ export function mismatches(match: Match, action: ActionEnvelope): readonly Misma
     ["capability", match.capabilities, action.capability],
     ["principal.role", match.roles, action.principal.role],
     ["session.transport", match.transports, action.session.transport],
-    ["effect", match.effects, action.facts?.effect ?? capabilityEffect(action.capability)],
+    ["effect", match.effects, action.facts?.effect ?? capabilityEffect[action.capability]],
   ] as const;
   const others = choices.flatMap(([key, expected, got]) =>
     (expected as readonly string[]).includes(got) ? [] : [{ key, expected: expected.slice(0, maxNamed), got }],

@@ -81,7 +81,7 @@ function sessionOf(
   const now = Date.parse(action.time);
   const hasFacts = action.protocol !== "model" && action.phase !== "list";
   const at = (age: number): number => now - age * 1_000;
-  const effect = capabilityEffect(action.capability);
+  const effect = capabilityEffect[action.capability];
   const derived =
     facts !== null ? statedFacts(facts, effect) : hasFacts ? { ...findPlaces(action.arguments), effect } : null;
   return {

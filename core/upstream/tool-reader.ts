@@ -1,6 +1,6 @@
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
 import { type Capability, contradictingHint, resolveCapability } from "../action/capability.ts";
-import { compileGlob } from "../action/glob.ts";
+import { GlobTable } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { valueAt } from "../action/json-pointer.ts";
 import { toolNamePattern } from "../action/json-rpc.ts";
@@ -33,6 +33,8 @@ const maxKeptCharacters = 32 * 1024 * 1024;
 /** Reads the tool definitions of one upstream, each distinct definition once for all of its sessions. */
 export class ToolReader {
   readonly #settings: UpstreamSettings;
+  /** As the operator states them. */
+  readonly #capabilities: GlobTable<Capability>;
   readonly #known: Map<string, ListedTool | string> = new Map();
   #keptCharacters = 0;
   readonly #contradictions: Map<string, Contradiction> = new Map();
@@ -42,6 +44,7 @@ export class ToolReader {
 
   constructor(settings: UpstreamSettings) {
     this.#settings = settings;
+    this.#capabilities = new GlobTable(settings.capabilities);
   }
 
   /** Returns the tool, or the reason for which it is hidden from clients. */
@@ -97,7 +100,7 @@ export class ToolReader {
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
-    const claims = { configured: this.#configured(name), annotations: hints(annotations), trustAnnotations };
+    const claims = { configured: this.#capabilities.get(name), annotations: hints(annotations), trustAnnotations };
     this.#noteContradiction(name, claims);
     if (this.#names.size >= maxKept) this.#names.clear();
     this.#names.add(exposedName);
@@ -122,17 +125,6 @@ export class ToolReader {
     if (annotated === undefined || claims.configured === undefined) return;
     if (this.#contradictions.size >= maxContradictions) this.#contradictions.clear();
     this.#contradictions.set(tool, { tool, stated: claims.configured, annotated });
-  }
-
-  /** Returns the configured capability: the exact name takes precedence over globs, and a longer glob over a shorter one. */
-  #configured(name: string): Capability | undefined {
-    const { capabilities } = this.#settings;
-    if (Object.hasOwn(capabilities, name)) return capabilities[name];
-    let best: string | undefined;
-    for (const pattern of Object.keys(capabilities)) {
-      if (compileGlob(pattern).test(name) && pattern.length > (best?.length ?? -1)) best = pattern;
-    }
-    return best === undefined ? undefined : capabilities[best];
   }
 }
 

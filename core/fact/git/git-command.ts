@@ -87,7 +87,7 @@ export function readGit(argv: readonly (string | null)[], env: readonly string[]
       overrides.length > 0 ? "execute" : "read",
       subcommandEffect(subcommand, words),
       ...options.map(optionEffect(subcommand)),
-      ...(texts.some((word) => /^(?:ext|fd)::|::/.test(word)) ? ["execute" as const] : []),
+      ...(texts.some((word) => word.includes("::")) ? ["execute" as const] : []),
       ...(words.some((word) => asksSignature(subcommand, word)) ? ["execute" as const] : []),
       ...(argv.includes(null) ? ["unknown" as const] : []),
       ...(isForced ? ["delete" as const] : []),

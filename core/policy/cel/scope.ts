@@ -186,7 +186,7 @@ const readers: Readonly<Record<string, VariableReader>> = {
   tool_definition: memberReader("tool_definition", none),
   output: memberReader("output"),
   facts: ({ action }) => {
-    const facts = action.facts ?? { ...noPlaces, effect: capabilityEffect(action.capability) };
+    const facts = action.facts ?? { ...noPlaces, effect: capabilityEffect[action.capability] };
     return facts as unknown as JsonObject;
   },
   principal: computedReader("principal", ({ principal: { id, role, keyId } }) => ({ id, role, key_id: keyId })),

@@ -9,7 +9,7 @@ import type { PackVariables } from "../../../core/policy/cel/scope.ts";
 const newSession: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
 
 function factsValue({ facts, capability }: ActionEnvelope): CelValue {
-  const without = { hosts: [], paths: [], more: false, effect: capabilityEffect(capability) };
+  const without = { hosts: [], paths: [], more: false, effect: capabilityEffect[capability] };
   return toCelValue((facts ?? without) as unknown as JsonObject);
 }
 

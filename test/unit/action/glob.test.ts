@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { compileGlob } from "../../../core/action/glob.ts";
+import { compileGlob, GlobTable } from "../../../core/action/glob.ts";
 import { growthOf, maxGrowth } from "../../support/duration.ts";
 
 describe("compileGlob(pattern)", () => {
@@ -53,5 +53,14 @@ describe("compileGlob(pattern)", () => {
         65_536,
       ),
     ).to.be.below(maxGrowth);
+  });
+});
+
+describe("GlobTable", () => {
+  it("finds a name before its globs, and the longest glob first", () => {
+    const table = new GlobTable({ "*": 1, "read_*": 2, "read_file*": 3, read_me: 4 });
+    expect(["read_me", "read_files", "read_it", "write"].map((name) => table.get(name))).to.deep.equal([4, 3, 2, 1]);
+    expect(new GlobTable({ "a*": 1 }).get("b")).to.equal(undefined);
+    expect(new GlobTable({}).get("constructor")).to.equal(undefined);
   });
 });

@@ -8,6 +8,7 @@ import {
 } from "../../../core/action/action-fact.ts";
 import type { Capability } from "../../../core/action/capability.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import { GlobTable } from "../../../core/action/glob.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { FactReader } from "../../../core/fact/fact-reader.ts";
 import type { ParserLoaders, ReadCommand } from "../../../core/fact/parser.ts";
@@ -80,8 +81,8 @@ async function factsOf(
   changed: Partial<ActionEnvelope> = {},
   kinds: ParserLoaders = parsers,
 ): Promise<ActionFacts | undefined> {
-  const tools = statement === undefined ? {} : { "ru*": statement };
-  const reader = new FactReader({ statements: new Map([["files", tools]]), parsers: kinds });
+  const tools: Record<string, FactStatement> = statement === undefined ? {} : { "ru*": statement };
+  const reader = new FactReader({ statements: new Map([["files", new GlobTable(tools)]]), parsers: kinds });
   const action = newAction({ target: "files", tool: "run", arguments: args, ...changed });
   return (await reader.describe(action)).facts;
 }
@@ -99,7 +100,7 @@ describe("FactReader", () => {
           hosts: ["a.example"],
           paths: ["/etc/hosts"],
           more: false,
-          effect: capabilityEffect(capability),
+          effect: capabilityEffect[capability],
         });
     });
 
@@ -139,7 +140,9 @@ describe("FactReader", () => {
     });
 
     it("counts by the longest name or glob of the tool, at its own upstream only", async () => {
-      const statements = new Map([["files", { "*": { shell: "a" }, "run*": { shell: "b" }, "r*": { shell: "c" } }]]);
+      const statements = new Map([
+        ["files", new GlobTable({ "*": { shell: "a" }, "run*": { shell: "b" }, "r*": { shell: "c" } })],
+      ]);
       const reader = new FactReader({ statements, parsers });
       const action = newAction({ target: "files", tool: "runs", arguments: { a: "rm", b: "ls", c: "rm" } });
       expect((await reader.describe(action)).facts?.effect).to.equal("read");
@@ -149,7 +152,10 @@ describe("FactReader", () => {
 
     it("loads a parser once, and answers at once from then on", async () => {
       loads.length = 0;
-      const reader = new FactReader({ statements: new Map([["files", { run: { shell: "command" } }]]), parsers });
+      const reader = new FactReader({
+        statements: new Map([["files", new GlobTable<FactStatement>({ run: { shell: "command" } })]]),
+        parsers,
+      });
       const action = newAction({ target: "files", tool: "run", arguments: { command: "ls" } });
       const first = reader.describe(action);
       expect(first).to.be.instanceOf(Promise);
@@ -243,7 +249,7 @@ describe("FactReader", () => {
         return readLine;
       };
       const reader = new FactReader({
-        statements: new Map([["files", { run: { shell: "command" } }]]),
+        statements: new Map([["files", new GlobTable<FactStatement>({ run: { shell: "command" } })]]),
         parsers: { shell },
       });
       const action = newAction({ target: "files", tool: "run", arguments: { command: "ls" } });
