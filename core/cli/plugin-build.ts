@@ -111,7 +111,8 @@ async function compileAssembly(folder: string): Promise<Assembled> {
   try {
     const output = join(folderOfOutput, "plugin.wasm");
     const config = ["--config", "asconfig.json", "--baseDir", ".", "--outFile", output, "--sourceMap"];
-    await run(["--enable-source-maps", compiler, ...config], folder);
+    // The compiler is one large WebAssembly module that runs for a second or two: optimizing it would take longer than that.
+    await run(["--enable-source-maps", "--liftoff-only", compiler, ...config], folder);
     const [module, sourceMap] = [await readFile(output), await readFile(`${output}.map`, "utf8")];
     return { module: withoutMapSection(module), sourceMap };
   } finally {
