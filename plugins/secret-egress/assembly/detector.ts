@@ -1,135 +1,144 @@
-import {
-  byteAt,
-  hasPrefix,
-  hasWord,
-  isAlphanumeric,
-  isUpperOrDigit,
-  isWordByte,
-  lower,
-} from "agent-governance-sdk/assembly";
-import { longestValue, looksRandom } from "./random-value";
+import { byteAt, hasPrefix, isAlphanumeric, isDigit, isWordByte } from "agent-governance-sdk/assembly";
+import { Bytes, runOf } from "./byte-class";
+import { FoundList, isWanted, note } from "./found";
+import { behindKeyword, forgetKeyword, keywordAt, valueEnd, valueStart } from "./keyword";
+import { aws, azure, discord, jwt, keyword, none, privateKey, telegram, terraform } from "./kind";
+import { beginsShape, endOfShape, isBotToken, pairOf, shapeAt } from "./shape";
 
-/** The kinds of finds; numbers are bits of a set. */
-export namespace Kind {
-  export const none: i32 = 0;
-  export const aws: i32 = 1;
-  export const github: i32 = 2;
-  export const slack: i32 = 4;
-  export const privateKey: i32 = 8;
-  export const jwt: i32 = 16;
-  export const keyword: i32 = 32;
-  export const all: i32 = 63;
-}
+const longestKey: i32 = 16_384;
 
-const longestName: i32 = 32;
-
-/** The position that the detector has read to; always past its start, so that a text is read once. */
-let next: i32 = 0;
+/** The credential that was found last begins and ends here. */
+let start: i32 = 0;
+let end: i32 = 0;
 
 /** Up to here a value was judged: it holds shapes, but no keyword that would be judged again. */
 let judgedTo: i32 = 0;
 
+/** The end of the private key that begins last. */
+let keyEnd: i32 = 0;
+
 /** Behind an escape that ends in a letter, where a word may begin all the same: `\nAKIA…` in JSON, however deep. */
 let behindEscape: i32 = -1;
 
-/** Bits of a byte: a letter or digit; what a credential, a keyword or an escape may begin with. */
+/** Bits of a byte: a letter or digit; a mark that a credential or an escape is told by. */
 const classes = new StaticArray<u8>(256);
 const alphanumeric: u8 = 1;
-const beginning: u8 = 2;
+const mark: u8 = 2;
+
+/** By the first two bytes of a word, folded: whether a credential or a keyword may begin so. */
+const starts = new StaticArray<bool>(1_024);
 
 for (let byte = 0; byte < 256; byte++) {
-  const begins = "AgxhepPsStTa-\\".includes(String.fromCharCode(byte));
-  classes[byte] = (isAlphanumeric(<u8>byte) ? alphanumeric : 0) | (begins ? beginning : 0);
+  const isMark = "-\\.~".includes(String.fromCharCode(byte));
+  classes[byte] = (isAlphanumeric(<u8>byte) ? alphanumeric : 0) | (isMark ? mark : 0);
+}
+for (let pair = 0; pair < 1_024; pair++) starts[pair] = beginsShape(pair);
+/** Pairs of keywords, of AWS and JSON Web Tokens, and of a number that Discord writes in base64. */
+const pairs = "pa pr se to ap ac AK AS ey MT Mj Mz ND NT Nj Nz OD OT".split(" ");
+for (let index = 0; index < pairs.length; index++) {
+  starts[pairOf(<u8>pairs[index].charCodeAt(0), <u8>pairs[index].charCodeAt(1))] = true;
+}
+for (let byte: u8 = 0x30; byte <= 0x39; byte++) {
+  for (let second: u8 = 0x30; second <= 0x39; second++) starts[pairOf(byte, second)] = true;
 }
 
-/** The kinds of credentials in a span, of those asked for, as a set. Linear in the span. */
-export function detect(from: i32, to: i32, wanted: i32): i32 {
-  let found: i32 = Kind.none;
+/** Adds the credentials in a span, of the kinds that are wanted; places count from `base`. Linear in the span. */
+export function detect(from: i32, to: i32, base: i32, list: FoundList): void {
   let before: u8 = 0;
   judgedTo = from;
+  keyEnd = from;
   behindEscape = -1;
+  forgetKeyword();
   for (let at = from; at < to; ) {
-    const byte = byteAt(at);
-    const bits = unchecked(classes[byte]);
-    if ((bits & beginning) === 0 || ((before & bits & alphanumeric) !== 0 && at !== behindEscape)) {
+    const bits = unchecked(classes[byteAt(at)]);
+    const isWord = bits === alphanumeric && ((before & alphanumeric) === 0 || at === behindEscape);
+    if (isWord ? !unchecked(starts[pairOf(byteAt(at), byteAt(at + 1))]) : (bits & mark) === 0) {
       before = bits;
       at++;
       continue;
     }
-    next = at + 1;
-    found |= kindAt(at, from, to) & wanted;
+    let next = at + 1;
+    const kind = isWord ? wordAt(at, from, to) : markAt(at, from, to);
+    if (kind !== none && isWanted(kind)) {
+      note(kind);
+      list.add(kind, start - base, end - base);
+      // A value and a key may hold further credentials.
+      if (kind !== keyword && kind !== privateKey) next = max(next, end);
+    }
+    next = max(next, behindKeyword);
     at = next;
     before = classes[byteAt(at - 1)];
   }
-  return found;
 }
 
-/** Detects the credential that begins here. No letter or digit precedes a letter. */
-function kindAt(at: i32, from: i32, to: i32): i32 {
-  const byte = byteAt(at);
-  if (byte === 0x5c) {
-    const escaped = byteAt(at + 1);
-    if (escaped === 0x6e || escaped === 0x72 || escaped === 0x74) behindEscape = at + 2;
-    return Kind.none;
-  }
-  if (byte === 0x2d) return isPrivateKey(at, to) ? Kind.privateKey : Kind.none;
-  const isInside = at > from && at !== behindEscape && isWordByte(byteAt(at - 1));
-  const shape = isInside ? Kind.none : shapeAt(at, to);
-  return shape === Kind.none && at >= judgedTo ? keywordAt(at, to) : shape;
-}
-
-function shapeAt(at: i32, to: i32): i32 {
+/** Detects what is told by a mark. */
+function markAt(at: i32, from: i32, to: i32): i32 {
   switch (byteAt(at)) {
-    case 0x41: // A
-      return isAws(at, to) ? Kind.aws : Kind.none;
-    case 0x67: // g
-      return isGithub(at, to) ? Kind.github : Kind.none;
-    case 0x78: // x
-      return isSlack(at, to) ? Kind.slack : Kind.none;
-    case 0x68: // h
-      return isSlackHook(at, to) ? Kind.slack : Kind.none;
-    case 0x65: // e
-      return isJwt(at, to) ? Kind.jwt : Kind.none;
+    case 0x5c: {
+      const escaped = byteAt(at + 1);
+      if (escaped === 0x6e || escaped === 0x72 || escaped === 0x74) behindEscape = at + 2;
+      return none;
+    }
+    case 0x2d: // -
+      return isPrivateKey(at, to) ? found(privateKey, at, endOfKey(at, to)) : none;
+    case 0x2e: // .
+      return isTerraform(at, from, to) ? found(terraform, at - 14, at + 9 + runOf(at + 9, to, Bytes.word)) : none;
     default:
-      return Kind.none;
+      return isAzure(at, from, to) ? found(azure, at - 5, at + 1 + runOf(at + 1, to, Bytes.dotted)) : none;
   }
 }
 
-/** The number of letters and digits that follow; with `joined`, `_` and `-` too. */
-function runOf(at: i32, to: i32, joined: bool): i32 {
-  let end = at;
-  while (end < to && end - at < 4_096 && (joined ? isWordByte(byteAt(end)) : isAlphanumeric(byteAt(end)))) end++;
-  return end - at;
+/** Detects the credential or the keyword that begins here. */
+function wordAt(at: i32, from: i32, to: i32): i32 {
+  const isInside = at > from && at !== behindEscape && isWordByte(byteAt(at - 1));
+  const kind = isInside ? none : credentialAt(at, to);
+  if (kind !== none || at < judgedTo) return kind;
+  const isKeyword = keywordAt(at, to);
+  judgedTo = max(judgedTo, valueEnd);
+  return isKeyword ? found(keyword, valueStart, valueEnd) : none;
+}
+
+function credentialAt(at: i32, to: i32): i32 {
+  const byte = byteAt(at);
+  if (isDigit(byte) && isBotToken(at, to)) return found(telegram, at, at + 11 + runOf(at + 11, to, Bytes.word));
+  if (byte === 0x41 && isAws(at, to)) return found(aws, at, at + 20);
+  if (byte === 0x65 && isJwt(at, to)) return jwt;
+  if (byte >= 0x4d && byte <= 0x4f && isDiscord(at, to)) return found(discord, at, at + runOf(at, to, Bytes.dotted));
+  const shape = shapeAt(at, to);
+  return shape === null ? none : found(shape.kind, at, endOfShape(shape, at, to));
+}
+
+function found(kind: i32, from: i32, to: i32): i32 {
+  start = from;
+  end = to;
+  return kind;
 }
 
 function isAws(at: i32, to: i32): bool {
   if (!hasPrefix(at, to, "AKIA") && !hasPrefix(at, to, "ASIA")) return false;
-  for (let index = 4; index < 20; index++) if (at + index >= to || !isUpperOrDigit(byteAt(at + index))) return false;
-  return at + 20 >= to || !isAlphanumeric(byteAt(at + 20));
+  return at + 20 <= to && runOf(at, at + 20, Bytes.upper) === 20 && (at + 20 >= to || !isAlphanumeric(byteAt(at + 20)));
 }
 
-function isGithub(at: i32, to: i32): bool {
-  if (hasPrefix(at, to, "github_pat_")) return skip(at, runOf(at + 11, to, true), 60);
-  if (!hasPrefix(at, to, "gh") || byteAt(at + 3) !== 0x5f) return false;
-  const owner = byteAt(at + 2);
-  const known = owner === 0x70 || owner === 0x6f || owner === 0x75 || owner === 0x73 || owner === 0x72;
-  return known && skip(at, runOf(at + 4, to, false), 36);
+/** `abc1Q~` before 31 to 34 characters: seen at its tilde. */
+function isAzure(at: i32, from: i32, to: i32): bool {
+  if (at - 5 < from || byteAt(at - 1) !== 0x51 || !isDigit(byteAt(at - 2))) return false;
+  if (runOf(at - 5, at - 2, Bytes.dotted) !== 3) return false;
+  const run = runOf(at + 1, min(to, at + 40), Bytes.dotted);
+  return run >= 31;
 }
 
-function isSlack(at: i32, to: i32): bool {
-  if (hasPrefix(at, to, "xapp-")) return skip(at, runOf(at + 5, to, true), 20);
-  if (!hasPrefix(at, to, "xox") || byteAt(at + 4) !== 0x2d) return false;
-  return skip(at, runOf(at + 5, to, true), 20);
+/** Fourteen letters and digits before `.atlasv1.`: seen at its dot. */
+function isTerraform(at: i32, from: i32, to: i32): bool {
+  if (at - 14 < from || !hasPrefix(at, to, ".atlasv1.")) return false;
+  return runOf(at - 14, at, Bytes.alphanumeric) === 14 && runOf(at + 9, min(to, at + 80), Bytes.word) >= 60;
 }
 
-function isSlackHook(at: i32, to: i32): bool {
-  return hasPrefix(at, to, "hooks.slack.com/services/T") && runOf(at + 25, to, true) >= 8;
-}
-
-/** Consumes a run and returns true if it was long enough. */
-function skip(at: i32, run: i32, least: i32): bool {
-  next = max(next, at + run);
-  return run >= least;
+/** The number of a user in base64, a time and a signature. */
+function isDiscord(at: i32, to: i32): bool {
+  const user = runOf(at, min(to, at + 30), Bytes.alphanumeric);
+  const second = at + user + 1;
+  if (user < 24 || user > 28 || byteAt(second - 1) !== 0x2e || runOf(second, to, Bytes.word) !== 6) return false;
+  return byteAt(second + 6) === 0x2e && runOf(second + 7, min(to, second + 60), Bytes.word) >= 27;
 }
 
 function isPrivateKey(at: i32, to: i32): bool {
@@ -138,86 +147,33 @@ function isPrivateKey(at: i32, to: i32): bool {
   return false;
 }
 
+/** Behind the line that closes the key; without one, behind what may be of it. Reads no byte twice. */
+function endOfKey(at: i32, to: i32): i32 {
+  if (at < keyEnd) return keyEnd;
+  const most = min(to, at + longestKey);
+  let place = at + 11;
+  while (place < most && !hasPrefix(place, to, "-----END ")) place++;
+  if (place < most) {
+    place += 9;
+    while (place < most && !hasPrefix(place, to, "-----")) place++;
+    place = min(most, place + 5);
+  }
+  while (place < to && (byteAt(place) & 0xc0) === 0x80) place++; // not within a character
+  keyEnd = place;
+  return place;
+}
+
 /** Three parts of base64url, the first two of which begin like an object. */
 function isJwt(at: i32, to: i32): bool {
   if (!hasPrefix(at, to, "eyJ")) return false;
-  const head = runOf(at, to, true);
-  next = max(next, at + head);
+  const head = runOf(at, to, Bytes.word);
   const second = at + head + 1;
   if (head < 12 || byteAt(second - 1) !== 0x2e || !hasPrefix(second, to, "eyJ")) return false;
-  const body = runOf(second, to, true);
+  const body = runOf(second, to, Bytes.word);
   const third = second + body + 1;
-  return body >= 12 && byteAt(third - 1) === 0x2e && runOf(third, to, true) >= 16;
-}
-
-/** `password = …`, `api_key: "…"`: a value behind such a name that looks random. */
-function keywordAt(at: i32, to: i32): i32 {
-  const length = keywordLength(at, to);
-  if (length === 0) return Kind.none;
-  next = at + length;
-  let place = next;
-  while (place < to && place - next < longestName && isWordByte(byteAt(place))) place++;
-  place = skipMarks(place, to);
-  const sign = byteAt(place);
-  if (sign !== 0x3d && sign !== 0x3a) return Kind.none;
-  const value = skipMarks(place + 1, to);
-  const valueEnd = endOfValue(value, to);
-  judgedTo = valueEnd;
-  return looksRandom(value, valueEnd) ? Kind.keyword : Kind.none;
-}
-
-/** Returns true if the name of a member marks its value as secret. */
-export function isSecretName(from: i32, to: i32): bool {
-  for (let at = from; at < to && at - from < 128; at++) if (keywordLength(at, to) > 0) return true;
-  return false;
-}
-
-function keywordLength(at: i32, to: i32): i32 {
-  switch (lower(byteAt(at))) {
-    case 0x70: // p
-      if (hasWord(at, to, "password")) return 8;
-      if (hasWord(at, to, "passwd")) return 6;
-      if (hasWord(at, to, "private_key")) return 11;
-      return 0;
-    case 0x73: // s
-      return hasWord(at, to, "secret") ? 6 : 0;
-    case 0x74: // t
-      return hasWord(at, to, "token") ? 5 : 0;
-    case 0x61: // a
-      if (hasWord(at, to, "api_key") || hasWord(at, to, "api-key")) return 7;
-      if (hasWord(at, to, "apikey")) return 6;
-      return hasWord(at, to, "access_key") ? 10 : 0;
-    default:
-      return 0;
-  }
-}
-
-/** Blanks, quotation marks and the backslashes before them. */
-function skipMarks(at: i32, to: i32): i32 {
-  let place = at;
-  while (place < to && place - at < 8) {
-    const byte = byteAt(place);
-    if (byte !== 0x20 && byte !== 0x22 && byte !== 0x27 && byte !== 0x5c && byte !== 0x60) break;
-    place++;
-  }
-  return place;
-}
-
-function endOfValue(at: i32, to: i32): i32 {
-  let place = at;
-  while (place < to && place - at < longestValue) {
-    const byte = byteAt(place);
-    if (
-      byte <= 0x20 ||
-      byte === 0x22 ||
-      byte === 0x27 ||
-      byte === 0x5c ||
-      byte === 0x60 ||
-      byte === 0x2c ||
-      byte === 0x3b
-    )
-      break;
-    place++;
-  }
-  return place;
+  if (body < 12 || byteAt(third - 1) !== 0x2e) return false;
+  const last = runOf(third, to, Bytes.word);
+  start = at;
+  end = third + last;
+  return last >= 16;
 }

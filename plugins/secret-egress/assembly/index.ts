@@ -1,80 +1,93 @@
 import { Action, abstain, definePlugin, Reader, Severity, Token, Value, Verdict } from "agent-governance-sdk/assembly";
-import { isSecretName, Kind } from "./detector";
+import { FoundList, hasNoted, ignore, isNoted, isWanted, note } from "./found";
+import { isSecretName } from "./keyword";
+import { keyword, kindCount, kindOf, phraseOf, ruleOf } from "./kind";
 import { looksRandom, setLeastEntropy } from "./random-value";
 import { search } from "./text-search";
 
 export { evaluate } from "agent-governance-sdk/assembly";
 
-const mostFindings: i32 = 16;
+const maxFindings: i32 = 16;
+const replacement = "[redacted]";
 
-let decision = "";
-let wanted: i32 = Kind.all;
+const list = new FoundList();
+
+/** `review` or `block`; of an answer `mark` and `redact`, too. */
+let handling = "";
+let isAnswer: bool = false;
 let count: i32 = 0;
 
-/** Credentials that leave in a call's arguments, or in what continues it. */
+/** Credentials that leave in a call's arguments or in what continues it, and those that an answer brings. */
 definePlugin("secret-egress", (action: Action, settings: Value): Verdict => {
   const verdict = abstain();
-  if (!action.isInput) return verdict;
-  decision = settings.get("/decision").text();
+  isAnswer = action.isOutput;
+  if (!action.isInput && !isAnswer) return verdict;
+  handling = settings.get(isAnswer ? "/output" : "/decision").text();
+  if (handling === "ignore") return verdict;
   setLeastEntropy(<i32>settings.get("/least_entropy").integer());
   const ignored = settings.get("/ignore").items();
-  for (let index = 0; index < ignored.length; index++) wanted &= ~kindOf(ignored[index].text());
-  judge(action.arguments.read(), verdict);
-  judge(action.continuation.read(), verdict);
+  for (let index = 0; index < ignored.length; index++) ignore(kindOf(ignored[index].text()));
+  // An answer is full of names such as `next_page_token`: there a name alone makes no credential.
+  if (isAnswer) ignore(keyword);
+  if (isAnswer) judge(action.output.read(), verdict);
+  else {
+    judge(action.arguments.read(), verdict);
+    judge(action.continuation.read(), verdict);
+  }
   return verdict;
 });
 
 function judge(reader: Reader, verdict: Verdict): void {
   /** Below this depth a name is a credential itself, so the pointer must not contain it. */
   let sealedDepth: i32 = i32.MAX_VALUE;
-  while (count < mostFindings && reader.next()) {
+  while ((count < maxFindings || handling === "redact") && reader.next()) {
+    if (reader.token === Token.literal) continue;
     const isName = reader.token === Token.name;
     const above = reader.depth - 1;
     // A new name at this level: what was sealed here or below is done.
     if (isName && sealedDepth >= above) sealedDepth = i32.MAX_VALUE;
-    const kinds = kindsAt(reader, isName);
-    if (isName && kinds !== Kind.none) sealedDepth = above;
-    if (kinds !== Kind.none) report(kinds, reader.pointer(min(reader.depth, sealedDepth)), verdict);
+    look(reader, isName);
+    if (!hasNoted()) continue;
+    if (isName) sealedDepth = above;
+    const pointer = reader.pointer(min(reader.depth, sealedDepth));
+    // A redaction names its place below the answer, and a sealed place cannot be named.
+    const canRedact = !isName && reader.depth > 0 && sealedDepth === i32.MAX_VALUE;
+    if (handling === "redact" && canRedact) redact(verdict, pointer);
+    reportAll(verdict, pointer, canRedact);
   }
 }
 
-function kindsAt(reader: Reader, isName: bool): i32 {
+function look(reader: Reader, isName: bool): void {
   const text = reader.decoded();
-  const kinds = search(text, text.from !== reader.from, wanted);
-  if (isName || kinds !== Kind.none || (wanted & Kind.keyword) === 0) return kinds;
+  search(text, text.from !== reader.from, list);
+  if (isName || hasNoted() || !isWanted(keyword)) return;
   const name = reader.stepName();
-  const isSecret = name !== null && isSecretName(name.from, name.to) && looksRandom(text.from, text.to);
-  return isSecret ? Kind.keyword : Kind.none;
+  if (name !== null && isSecretName(name.from, name.to) && looksRandom(text.from, text.to)) note(keyword);
 }
 
-function report(kinds: i32, pointer: string, verdict: Verdict): void {
-  for (let kind: i32 = 1; kind <= Kind.keyword && count < mostFindings; kind <<= 1) {
-    if ((kinds & kind) === 0) continue;
-    const severity = kind === Kind.keyword ? Severity.high : Severity.critical;
-    verdict.decide(decision, nameOf(kind), messageOf(kind)).severity(severity).risk(90).at(pointer);
-    count++;
+function redact(verdict: Verdict, pointer: string): void {
+  for (let index = 0; index < list.count; index++) {
+    verdict.redact(ruleOf(list.kind(index)), pointer, list.start(index), list.end(index), replacement);
   }
 }
 
-function nameOf(kind: i32): string {
-  if (kind === Kind.aws) return "aws-access-key";
-  if (kind === Kind.github) return "github-token";
-  if (kind === Kind.slack) return "slack-token";
-  if (kind === Kind.privateKey) return "private-key";
-  return kind === Kind.jwt ? "json-web-token" : "keyword-value";
+/** The kind that is told by a name alone comes last. */
+function reportAll(verdict: Verdict, pointer: string, canRedact: bool): void {
+  for (let kind = 0; kind < kindCount(); kind++)
+    if (kind !== keyword && isNoted(kind)) report(verdict, kind, pointer, canRedact);
+  if (isNoted(keyword)) report(verdict, keyword, pointer, canRedact);
 }
 
-function messageOf(kind: i32): string {
-  if (kind === Kind.aws) return "the arguments hold an AWS access key";
-  if (kind === Kind.github) return "the arguments hold a GitHub token";
-  if (kind === Kind.slack) return "the arguments hold a Slack token";
-  if (kind === Kind.privateKey) return "the arguments hold a private key";
-  return kind === Kind.jwt
-    ? "the arguments hold a JSON Web Token"
-    : "the arguments hold a value that looks like a password or a key";
-}
-
-function kindOf(name: string): i32 {
-  for (let kind: i32 = 1; kind <= Kind.keyword; kind <<= 1) if (nameOf(kind) === name) return kind;
-  return Kind.none;
+function report(verdict: Verdict, kind: i32, pointer: string, canRedact: bool): void {
+  const mustBlock = handling === "redact" && !canRedact;
+  // What cannot be redacted blocks, however many were told before.
+  if (count >= maxFindings && !mustBlock) return;
+  count++;
+  const message = `${isAnswer ? "the answer holds" : "the arguments hold"} ${phraseOf(kind)}`;
+  if (mustBlock) verdict.block(ruleOf(kind), `${message} where nothing can be redacted, in a name or a bare text`);
+  else if (handling === "redact") verdict.note(ruleOf(kind), `${message}, redacted`);
+  else if (handling === "mark") verdict.note(ruleOf(kind), message);
+  else verdict.decide(handling, ruleOf(kind), message);
+  const severity = kind === keyword ? Severity.high : Severity.critical;
+  verdict.severity(severity).risk(90).at(pointer);
 }

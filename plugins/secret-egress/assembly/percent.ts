@@ -8,18 +8,40 @@ const ones: u64 = u64.MAX_VALUE / 0xff;
 /** The detector reads so far behind the end of a text. */
 const slack: i32 = 16;
 
-/** Decodes a text encoded as in a URL or a form, `%20` and `+` for a blank; empty without a `%`. */
-export function decodePercent(from: i32, to: i32): Span | null {
-  const first = nextPercent(from, to);
-  if (first === to) return null;
-  const start = <i32>heap.alloc(<usize>(to - from + slack));
-  let end = start;
-  for (let at = from; at < to; end++) {
-    const byte = percentAt(at, to);
-    store<u8>(<usize>end, byte < 0 ? plainAt(at) : <u8>byte);
-    at += byte < 0 ? 1 : width;
+/** A text encoded as in a URL or a form, `%20` and `+` for a blank, decoded; maps positions back to the source. */
+export class PercentDecoded {
+  text: Span;
+  private read: i32;
+  private written: i32;
+
+  constructor(
+    private from: i32,
+    private to: i32,
+  ) {
+    const start = <i32>heap.alloc(<usize>(to - from + slack));
+    let end = start;
+    for (let at = from; at < to; end++) {
+      const byte = percentAt(at, to);
+      store<u8>(<usize>end, byte < 0 ? plainAt(at) : <u8>byte);
+      at += byte < 0 ? 1 : width;
+    }
+    this.text = new Span(start, end);
+    this.read = from;
+    this.written = start;
   }
-  return new Span(start, end);
+
+  /** The place in the source of a place in `text`; ask for places in their order. */
+  sourceOf(place: i32): i32 {
+    for (; this.written < place && this.read < this.to; this.written++) {
+      this.read += percentAt(this.read, this.to) < 0 ? 1 : width;
+    }
+    return this.read;
+  }
+}
+
+/** Decodes a text; null without a `%` that says something. */
+export function decodePercent(from: i32, to: i32): PercentDecoded | null {
+  return nextPercent(from, to) === to ? null : new PercentDecoded(from, to);
 }
 
 function plainAt(at: i32): u8 {

@@ -5,6 +5,7 @@ import { type Credential, credentialKinds, credentials, forms, type Holder, plac
 import { harmlessTexts } from "./harmless.ts";
 import type { Share } from "./measure-personal.ts";
 import { noCredentials } from "./no-credential.ts";
+import { publishedCredentials } from "./published-shape.ts";
 
 export interface CredentialMeasure {
   /** By kind: found by its own rule, in all places. */
@@ -12,6 +13,8 @@ export interface CredentialMeasure {
   readonly byPlace: readonly Share[];
   /** In forms that not all are promised. */
   readonly byForm: readonly Share[];
+  /** Of published shapes, by kind: found by its own rule in a sentence. */
+  readonly published: readonly Share[];
   /** Harmless texts in which something was taken for a credential. */
   readonly harmed: readonly Share[];
 }
@@ -30,10 +33,22 @@ export function measureCredentials(plugin: ImmediatePolicy): CredentialMeasure {
     }),
     byPlace: places.map(share),
     byForm: forms.map(share),
+    published: publishedShares(plugin),
     harmed: [...noCredentials(), ...harmlessTexts()].map(([name, texts]) => {
       return { name, count: texts.filter((text) => rulesOf(plugin, { text }).length > 0).length, of: texts.length };
     }),
   };
+}
+
+function publishedShares(plugin: ImmediatePolicy): readonly Share[] {
+  const all = publishedCredentials();
+  return [...new Set(all.map(({ kind }) => kind))].map((name) => {
+    const some = all.filter(({ kind }) => kind === name);
+    const count = some.filter(({ text }) =>
+      rulesOf(plugin, { body: `use ${text} for it` }).includes(`secret-egress.${name}`),
+    );
+    return { name, count: count.length, of: some.length };
+  });
 }
 
 function rulesOf(plugin: ImmediatePolicy, value: Json): readonly string[] {

@@ -62,7 +62,7 @@ ${shares("text", "marked", benign)}`;
 }
 
 async function credentials(): Promise<string> {
-  const { byKind, byPlace, byForm, harmed } = measureCredentials(await openFirstParty("secret-egress"));
+  const { byKind, byPlace, byForm, published, harmed } = measureCredentials(await openFirstParty("secret-egress"));
   return `## secret-egress
 
 Credentials in each of the places below, of a call and of a request to a model: how many are found by the rule of their kind.
@@ -72,6 +72,9 @@ ${shares("place", "found", byPlace)}
 As some write them:
 
 ${shares("form", "found", byForm)}
+Of the shapes that vendors publish, in a sentence:
+
+${shares("kind", "found", published)}
 What is no credential, and how often something in it was taken for one:
 
 ${shares("text", "found", harmed)}`;

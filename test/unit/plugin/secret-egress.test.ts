@@ -103,9 +103,13 @@ describe("the plugin secret-egress", () => {
     expect(found).to.deep.equal([]);
   });
 
-  it("looks at calls alone: neither lists nor answers", () => {
-    const action = makeAction({ arguments: { note: "x" } });
-    expect(plugin.evaluate(withOutput(action, { text: `${"ghp_"}${part(36)}` })).decision).to.equal("abstain");
+  it("looks at calls and answers, and not at lists; where the settings ignore answers, at calls alone", async () => {
+    const action = withOutput(makeAction({ arguments: { note: "x" } }), { text: `${"ghp_"}${part(36)}` });
+    expect(plugin.evaluate(action).redactions).to.have.length(1);
+    expect((await openSecretEgress({ output: "ignore" })).evaluate(action)).to.deep.include({
+      decision: "abstain",
+      findings: [],
+    });
     expect(plugin.evaluate(makeAction({ phase: "list", arguments: { t: jwt } })).decision).to.equal("abstain");
   });
 
