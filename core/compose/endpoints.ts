@@ -8,7 +8,7 @@ import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import { FactReader } from "../fact/fact-reader.ts";
-import { shippedParsers } from "../fact/shipped-parser.ts";
+import { parsersWith } from "../fact/shipped-parser.ts";
 import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
 import { HookEndpoint } from "../gateway/hook/endpoint.ts";
 import { agentForms } from "../gateway/hook/hook-agent.ts";
@@ -86,7 +86,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
   const road: Road = {
-    facts: new FactReader({ statements: statementsOf(config), parsers: shippedParsers }),
+    facts: new FactReader({ statements: statementsOf(config), parsers: parsersWith(config.effects) }),
     participants: open.participants,
     policies: chain,
     log: ledger.actions,

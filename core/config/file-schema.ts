@@ -1,5 +1,6 @@
 import type { Static } from "@sinclair/typebox";
 import { type Draft, withDefaults } from "./check.ts";
+import { effectsSchema } from "./effect-schema.ts";
 import { modelGatewaySchema, providerSchema, upstreamSchema, usageSchema } from "./peer-schema.ts";
 import {
   approvalsSchema,
@@ -33,6 +34,7 @@ export const fileSchema = object("The gateway's configuration.", {
   mcp_gateway: mcpGatewaySchema,
   oauth: oauthSchema,
   upstreams: list("The MCP servers behind the gateway.", upstreamSchema, { default: [] }),
+  effects: effectsSchema,
   providers: list("The model providers behind the gateway. Left out: `mock`.", providerSchema, {
     default: [withDefaults(providerSchema, { name: "mock", type: "mock", models: ["mock"] })],
     whenEmpty: "leave the key out to have the mock provider alone",

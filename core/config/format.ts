@@ -1,6 +1,7 @@
 import { isIP, isIPv6 } from "node:net";
 import { isTaint } from "../action/session-state.ts";
 import { hasUnprintable } from "../action/visible-text.ts";
+import { isEffectKey } from "../fact/effect-statement.ts";
 import { isLoopback } from "./repetition.ts";
 
 export type FormatName =
@@ -29,6 +30,7 @@ export type FormatName =
   | "tool_prefix"
   | "tool_glob"
   | "action_glob"
+  | "effect_key"
   | "argument_place"
   | "absolute_path"
   | "field_glob"
@@ -105,6 +107,12 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   },
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
+  effect_key: {
+    expected:
+      "a program, perhaps with up to 5 subcommands and then one flag: `mytool`, `kubectl get`, `kubectl get --raw`",
+    sensitive: false,
+    test: isEffectKey,
+  },
   argument_place: shown(
     "the name of an argument, or a JSON Pointer like `/steps/*/command`",
     /^(?:[^/\p{Cc}\p{Cs}][^\p{Cc}\p{Cs}]{0,255}|(?:\/(?:[^~/\p{Cc}\p{Cs}]|~[01]){0,256}){1,16})$/u,

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { FactStatement } from "../action/action-fact.ts";
+import type { ActionEffect, FactStatement } from "../action/action-fact.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import type { FileForm, ProviderForm, UpstreamForm, WebhookForm, WitnessForm } from "./file-schema.ts";
 import type { TrustPolicy } from "./trust-policy.ts";
@@ -31,6 +31,8 @@ export interface GatewayConfig
   /** Null: only keys authenticate. */
   readonly oauth: OauthConfig | null;
   readonly upstreams: readonly UpstreamConfig[];
+  /** By program, with subcommands and a flag where they are given. */
+  readonly effects: Readonly<Record<string, ActionEffect>>;
   readonly providers: readonly ProviderConfig[];
   readonly modelGateway: Omit<Sections["modelGateway"], "routes"> & { readonly routes: readonly ModelRoute[] };
   readonly policy: Sections["policy"];

@@ -4,6 +4,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { deepFreeze } from "../action/json.ts";
 import { checkDocument, memberSchema } from "./check.ts";
 import { describeFileError, readDocument } from "./document.ts";
+import { buildEffects } from "./effect-schema.ts";
 import { buildStatement } from "./fact-schema.ts";
 import { FaultList } from "./fault.ts";
 import {
@@ -109,6 +110,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     // A tenant left over from a trial without keys must not let anyone in.
     mcpGateway: { ...mcp, anonymousTenant: mcp.requireAuth ? null : mcp.anonymousTenant },
     upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
+    effects: buildEffects(form.effects),
     providers: form.providers.map((one, at) => buildProvider(one, secrets.providers[at])),
     modelGateway: { ...config.modelGateway, routes: form.model_gateway.routes.map(buildRoute) },
     policy: { ...policy, packs: policy.packs.map(inFolder), plugins: policy.plugins.map(inFolder) },

@@ -1,6 +1,7 @@
 import { maxTaints } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
 import type { Draft } from "./check.ts";
+import { checkEffects } from "./effect-schema.ts";
 import { checkStatements } from "./fact-schema.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
@@ -23,6 +24,7 @@ export function checkRules(draft: FileDraft | undefined, secrets: Secrets, fault
   checkOauth(draft, faults);
   checkGatewayTenants(draft, faults);
   checkUpstreams(draft.upstreams, faults);
+  checkEffects(draft.effects, faults);
   checkProviders(draft, faults);
   checkUsage(draft, faults);
   checkPolicy(draft.policy, faults);

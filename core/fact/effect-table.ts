@@ -86,28 +86,6 @@ export function shippedEffectTable(): EffectTable {
   return shipped;
 }
 
-/**
- * Returns the table with the operator's own effects, which are final: keys are programs and their subcommands, such as
- * `mytool` or `kubectl get`. Nothing but the flags of a shipped rule can make a stated subcommand stricter.
- */
-export function extendTable(table: EffectTable, own: Readonly<Record<string, ActionEffect>>): EffectTable {
-  const programs = new Map(table.programs);
-  for (const [key, effect] of Object.entries(own)) {
-    const [name = "", ...path] = key.trim().split(/\s+/);
-    const rule = programs.get(name) ?? { effect: "unknown" };
-    programs.set(name, path.length === 0 ? { effect, files: rule.files === true } : withSubcommand(rule, path, effect));
-  }
-  const wrappers = new Map([...table.wrappers].filter(([name]) => !Object.hasOwn(own, name)));
-  return { ...table, programs, wrappers };
-}
-
-function withSubcommand(rule: ProgramRule, [name = "", ...path]: readonly string[], effect: ActionEffect): ProgramRule {
-  const given = ownMember(rule.subcommands, name);
-  const inner = typeof given === "string" ? { effect: given } : (given ?? { effect: rule.effect });
-  const next = path.length === 0 ? effect : withSubcommand(inner, path, effect);
-  return { ...rule, subcommands: { ...rule.subcommands, [name]: next } };
-}
-
 /** Returns a member that the record itself has. */
 export function ownMember<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;

@@ -150,7 +150,10 @@ export class LineJudge {
       return;
     }
     if (around.redirects.length > 0) this.#addSetting({ ...around, assignments: [] });
+    const before = this.commands.length;
     this.judgeScript(source.text, { ...around, redirects: [], depth: around.depth + 1 });
+    // A shell that is given nothing to run still runs what its variables name.
+    if (this.commands.length === before) this.#push(name, words, "unknown", around);
   }
 
   /** A command without a program: variables, or the redirects of a group. */

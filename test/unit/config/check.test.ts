@@ -73,6 +73,14 @@ describe("checkDocument(node, schema, faults)", () => {
         "1:70: upstreams[0].capabilities: expected a tool name, in which `*` stands for any characters as key, got `a b`",
       ],
       [
+        "effects: {./run.sh: read}",
+        "1:11: effects: expected a program, perhaps with up to 5 subcommands and then one flag: `mytool`, `kubectl get`, `kubectl get --raw` as key, got `./run.sh`",
+      ],
+      [
+        "effects: {mytool: harmless}",
+        "1:19: effects.mytool: expected one of `read`, `write`, `delete`, `execute`, `network`, `unknown`, or `{ effect, lowers }` of two of them, got `harmless`",
+      ],
+      [
         `upstreams: [{${stdio}, facts: {run: {shell: /a~2}}}]`,
         "1:76: upstreams[0].facts.run.shell: expected the name of an argument, or a JSON Pointer like `/steps/*/command`, got `/a~2`",
       ],

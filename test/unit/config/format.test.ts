@@ -148,6 +148,7 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
   action_glob: { fit: ["*", "resources/*", "notifications/message"], unfit: ["", "a b", "a?", "ä", "a".repeat(129)] },
+  effect_key: { fit: ["mytool", "kubectl get --raw"], unfit: ["", "./a", "a  b", "a -x b"] },
   argument_place: {
     fit: ["command", "a/b", "to addresses", "/steps/*/command", "/", "/a~1b/~0", "//"],
     unfit: ["", "a\nb", "/a~2", "/a~", "/a\0", "a".repeat(257), `/${"a".repeat(257)}`, "/a".repeat(17)],

@@ -13,6 +13,37 @@ async function textsOf(text: string, env: NodeJS.ProcessEnv = {}): Promise<strin
 }
 
 describe("checkRules(draft, secrets, faults)", () => {
+  describe("when effects of programs are stated", () => {
+    it("takes what is new, stricter, or says what it lowers", async () => {
+      const text =
+        "effects: {mytool: read, kubectl get: read, sort -o: delete, kubectl: {effect: execute, lowers: network}}";
+      expect(await textsOf(text)).to.deep.equal([]);
+    });
+
+    it("refuses to lower a shipped effect that the file does not repeat", async () => {
+      expect(await textsOf("effects: {kubectl: read, docker rm: {effect: read, lowers: write}}")).to.deep.equal([
+        "effects.kubectl: expected `{ effect: read, lowers: network }`, because the shipped effect is stricter, got `read`",
+        "effects.docker rm: expected `{ effect: read, lowers: delete }`, because the shipped effect is stricter, got `lowers: write`",
+      ]);
+      expect(await textsOf("effects: {kubectl get: {effect: read, lowers: network}}")).to.deep.equal([
+        "effects.kubectl get: expected `read` alone, because it lowers no shipped effect, got `lowers: network`",
+      ]);
+    });
+
+    it("refuses programs that run others, and those that code judges", async () => {
+      expect(await textsOf("effects: {bash: read, git status: write}")).to.deep.equal([
+        "effects.bash: expected a program that does not run another one: that one is judged, got `bash`",
+        "effects.git status: expected another program: the words of this one are judged by the gateway's own code, got `git status`",
+      ]);
+    });
+
+    it("names the line and column of the entry", async () => {
+      expect(await faultsOf("effects:\n  mytool: read\n  kubectl: read\n")).to.deep.equal([
+        "gateway.yaml:3:12: effects.kubectl: expected `{ effect: read, lowers: network }`, because the shipped effect is stricter, got `read`",
+      ]);
+    });
+  });
+
   describe("when two ports are equal", () => {
     it("refuses them, defaults included", async () => {
       expect(await textsOf("listen: {admin_port: 8080, metrics_port: 8080}")).to.deep.equal([

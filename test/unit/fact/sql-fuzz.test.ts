@@ -1,47 +1,33 @@
 import { expect } from "chai";
-import { actionEffects } from "../../../core/action/action-fact.ts";
+import { type ActionEffect, actionEffects } from "../../../core/action/action-fact.ts";
 import { effectOf } from "../../../core/fact/sql/agreement.ts";
 import { areSqlParsersSound, loadSqlParsers, readSql, readTwice } from "../../../core/fact/sql/sql-text.ts";
-import { roundsOf } from "../../support/rounds.ts";
+import { fuzzInputs, fuzzSeed, maxInputMs, pick, processorMs, type Random, randomFrom } from "../../support/fuzz.ts";
 import { type SqlEntry, sqlCorpus } from "./sql-corpus.ts";
 
-const rounds = roundsOf(600, 100_000);
-const seed = Number(process.env.FUZZ_SEED ?? 1);
+const inputs = fuzzInputs(600);
 
 describe("readSql over mutated statements", () => {
   before(loadSqlParsers);
 
-  it(`never throws, nor is weaker than either reader (seed ${seed})`, () => {
-    const random = randomFrom(seed);
-    for (let round = 0; round < rounds; round += 1) {
+  it(`never throws, nor is weaker than either reader (seed ${fuzzSeed})`, () => {
+    const random = randomFrom(fuzzSeed);
+    for (let round = 0; round < inputs; round += 1) {
       const entry = pick(sqlCorpus, random);
       const text = mutate(entry, random);
-      const { effect } = readSql(text, entry.dialect);
+      let effect: ActionEffect = "read";
+      const ms = processorMs(() => {
+        effect = readSql(text, entry.dialect).effect;
+      });
+      expect(ms, `seed ${fuzzSeed}: ${JSON.stringify(text)}`).to.be.below(maxInputMs);
       for (const opinion of Object.values(readTwice(text, entry.dialect))) {
         const least = opinion === null ? 0 : actionEffects.indexOf(effectOf(opinion));
-        expect(actionEffects.indexOf(effect), `seed ${seed}: ${JSON.stringify(text)}`).to.be.at.least(least);
+        expect(actionEffects.indexOf(effect), `seed ${fuzzSeed}: ${JSON.stringify(text)}`).to.be.at.least(least);
       }
     }
     expect(areSqlParsersSound()).to.equal(true);
   });
 });
-
-type Random = () => number;
-
-/** Mulberry32: the same numbers for the same seed. */
-function randomFrom(start: number): Random {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-function pick<T>(list: readonly T[], random: Random): T {
-  return list[Math.floor(random() * list.length)] as T;
-}
 
 const inserts = [
   "/**/",

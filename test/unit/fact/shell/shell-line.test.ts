@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { extendTable, shippedEffectTable } from "../../../../core/fact/effect-table.ts";
+import { shippedEffectTable } from "../../../../core/fact/effect-table.ts";
 import { loadShellParsers, readShell } from "../../../../core/fact/shell/shell-line.ts";
 
 const table = shippedEffectTable();
@@ -189,13 +189,5 @@ describe("readShell(line, table)", () => {
     expect(effectOf(`echo ${"a".repeat(8200)}`)).to.equal("unknown");
     expect(effectOf(Array(50).fill("ls").join(";"))).to.equal("read");
     expect(effectOf(Array(51).fill("ls").join(";"))).to.equal("unknown");
-  });
-
-  it("takes the operator's own effects as final", () => {
-    const own = extendTable(table, { "kubectl get": "read", mytool: "read" });
-    expect(readShell("kubectl get pods", own).shell.effect).to.equal("read");
-    expect(readShell("kubectl delete pods", own).shell.effect).to.equal("network");
-    expect(readShell("mytool x", own).shell.effect).to.equal("read");
-    expect(effectOf("mytool x")).to.equal("unknown");
   });
 });

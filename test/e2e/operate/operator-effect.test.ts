@@ -1,0 +1,54 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { repositoryRoot } from "../../check/source-tree.ts";
+import { Agent } from "../../support/agent.ts";
+import { startGateway } from "../../support/gateway.ts";
+import { readCalls, siteConfig, siteKey } from "../../support/site.ts";
+
+const baseline = `{ path: "${join(repositoryRoot, "policy-packs/baseline")}" }`;
+
+describe("the operator's own effects of programs", () => {
+  let folder: string;
+  let log: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "gateway-effect-"));
+    log = join(folder, "local.jsonl");
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  /** Returns those of the command lines that ran. */
+  async function ranOf(lines: readonly string[], effects: string): Promise<readonly string[]> {
+    const site = siteConfig({ localLog: log })
+      .replace("{ path: packs/open }", baseline)
+      .replace("connection: shared }", "connection: shared, facts: { write_note: { shell: text } } }");
+    const config = `${site}\nsessions: { review_flood: { reviews: 0 } }\n${effects}\n`;
+    const gateway = await startGateway({ folder, config });
+    const agent = new Agent(gateway.url, siteKey);
+    try {
+      for (const text of lines) await agent.call("write_note", { title: "a", text });
+    } finally {
+      await agent.hangUp();
+      await gateway.stop();
+    }
+    return (await readCalls(log)).map((each) => String(each.arguments.text));
+  }
+
+  const lines = [
+    "kubectl get pods",
+    "kubectl get pods -o wide | head -5",
+    "kubectl delete pods --all",
+    "kubectl get --raw /x",
+  ];
+
+  it("are none without the key: the command waits for a person", async () => {
+    expect(await ranOf(lines, "")).to.deep.equal([]);
+  });
+
+  it("let what they name run, and nothing else of the program", async () => {
+    const effects = "effects: { kubectl get: read, kubectl get --raw: network, kubectl delete: delete }";
+    expect(await ranOf(lines, effects)).to.deep.equal(lines.slice(0, 2));
+  });
+});
