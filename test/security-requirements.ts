@@ -47,7 +47,7 @@ S34 | 5      | met  | Strict mode: unsigned, altered, other-file signature, olde
 S35 | 5      | met  | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
 S36 | 2      | met  | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
 S37 | 18     | met  | Path targets with .., %2e, %252e, backslash, //, NUL (every known encoding) → never match an allow glob for the root
-S38 | -      | open | URL targets (every known SSRF form), redirects, DNS that answers differently the second time → blocked; connects to the checked address; each hop judged
+S38 | 18     | met  | URL targets (every known SSRF form), redirects, DNS that answers differently the second time → blocked; connects to the checked address; each hop judged
 S39 | 18     | met  | Known shell bypasses → never allow; near misses → never block; unparsable → not allow
 S40 | 18     | met  | > N subcommands or > 8 kB command → not allow
 S41 | 18     | met  | Known SQL bypasses (stacked, CTE write, /*! */, COPY PROGRAM, dialect quoting) → worst class wins; unparsable → not allow

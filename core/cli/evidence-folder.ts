@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
+import { EgressGuard } from "../egress/egress-guard.ts";
 
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
@@ -171,5 +172,8 @@ function progressOf(tenant: string): (checked: number) => void {
 /** Opens a witness by the place of its notes: a folder or URL. */
 export function openWitness(place: string): Witness {
   const isUrl = /^https?:\/\//.test(place);
-  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
+  if (!isUrl) return new FileWitness(place, resolve(place));
+  // Named on the command line: the host may be on any network.
+  const egress = new EgressGuard({ privateHosts: [new URL(place).hostname] });
+  return new HttpWitness({ name: place, url: place, headers: {}, egress });
 }

@@ -7,7 +7,6 @@ import { evidenceRules } from "../compose/evidence-rules.ts";
 import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
 import type { OutsideTrust } from "../evidence/verify/folder-verdict.ts";
-import { HttpWitness } from "../evidence/witness/witness-http.ts";
 import { judgeFolder, openEvidenceFolder, openWitness, printReport } from "./evidence-folder.ts";
 import { print } from "./print.ts";
 
@@ -86,9 +85,7 @@ function placeOf({ file, seq }: NonNullable<BundleReport["first_bad"]>): string 
 
 async function readNotes(place: string, chain: string | undefined): Promise<string> {
   if (chain === undefined) return "";
-  if (/^https?:\/\//.test(place)) {
-    return (await new HttpWitness({ name: place, url: place, headers: {} }).latest(chain)) ?? "";
-  }
+  if (/^https?:\/\//.test(place)) return (await openWitness(place).latest(chain)) ?? "";
   const isFolder = (await stat(place).catch(() => undefined))?.isDirectory() === true;
   return (await read(isFolder ? join(place, `${chain}.notes`) : place)).toString("utf8");
 }

@@ -1,4 +1,5 @@
 import type { GatewayConfig, OauthConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import { oauthChallenge } from "../gateway/protected-resource.ts";
 import { AccessRule, type CallerRule, type Challenge, keyChallenge, TokenRule } from "../http/access.ts";
 import type { AccessTokens } from "../identity/access-token.ts";
@@ -18,12 +19,12 @@ export interface AccessParts {
 }
 
 /** Opens the keys and, where OAuth is configured, the access tokens. Without it nothing of jose is loaded. */
-export async function openAccess(config: GatewayConfig, log: Log): Promise<AccessParts> {
+export async function openAccess(config: GatewayConfig, log: Log, egress: EgressGuard): Promise<AccessParts> {
   const { oauth } = config;
   const keys = new KeyRing(config.keys, tokenTenantsOf(oauth));
   const keyRule = new AccessRule(keys, config.mcpGateway.anonymousTenant);
   if (oauth === null) return { keys, keyRule, callerRule: keyRule, challenge: keyChallenge };
-  const tokens = await openAccessTokens(oauth, log);
+  const tokens = await openAccessTokens(oauth, log, egress);
   const callerRule = new TokenRule(keys, keyRule, (token) => tokens.authenticate(token));
   return { keys, keyRule, callerRule, challenge: oauthChallenge(oauth) };
 }
@@ -33,14 +34,14 @@ function tokenTenantsOf(oauth: OauthConfig | null): ReadonlySet<string> {
   return new Set(oauth.tenant === null ? Object.values(oauth.tenants) : [oauth.tenant]);
 }
 
-async function openAccessTokens(config: OauthConfig, log: Log): Promise<AccessTokens> {
+async function openAccessTokens(config: OauthConfig, log: Log, egress: EgressGuard): Promise<AccessTokens> {
   const [{ AccessTokens }, { SigningKeys }, { fetchSigningKeys, KeyFetchError }] = await Promise.all([
     import("../identity/access-token.ts"),
     import("../identity/signing-keys.ts"),
     import("../identity/key-fetch.ts"),
   ]);
   const keys = new SigningKeys({
-    fetch: () => fetchSigningKeys(config),
+    fetch: () => fetchSigningKeys(config, egress),
     cacheMs: config.jwksCacheMs,
     refetchMs: config.jwksRefetchMs,
     elapsedMs,

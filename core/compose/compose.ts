@@ -9,6 +9,7 @@ import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { EgressGuard } from "../egress/egress-guard.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { EvidenceJobs } from "../evidence/evidence-jobs.ts";
@@ -59,6 +60,7 @@ export interface Parts extends Endpoints, AccessParts {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly egress: EgressGuard;
   readonly store: Store;
   readonly ledger: Ledger;
   readonly witnessPublisher: WitnessPublisher;
@@ -107,14 +109,15 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     elapsedMs,
     onRefused: (limit) => metrics.shareRefused(limit),
   });
-  const evidence = await openEvidence(config, log, metrics, fairShare);
+  const egress = openEgress(config, log);
+  const evidence = await openEvidence(config, log, metrics, fairShare, egress);
   const opening = openPolicies(config, { ...evidence, log, metrics, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;
   });
-  const fleet = openFleet(config, log);
-  const providers = openProviders(config, log);
+  const fleet = openFleet(config, log, egress);
+  const providers = openProviders(config, log, egress);
   // Its tables take a moment, which no request should.
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
@@ -161,7 +164,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
-  const access = await openAccess(config, log);
+  const access = await openAccess(config, log, egress);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: access.keys });
   const participants: readonly Participant[] = [
     approvalParticipant(approvals.queue),
@@ -177,7 +180,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     newId,
     elapsedMs,
   });
-  const collector = await openCollector(config, log, metrics);
+  const collector = await openCollector(config, log, metrics, egress);
   const recent = new RecentActions(recentLimits(config.evidence));
   const explainer = openExplainer(config, { ...evidence, chain, approvals, recent });
   const endpoints = openEndpoints(config, log, {
@@ -203,6 +206,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     config,
     log,
     metrics,
+    egress,
     ...evidence,
     approvals,
     ...control,
@@ -237,6 +241,7 @@ async function openEvidence(
   log: Log,
   metrics: Metrics,
   fairShare: FairShare,
+  egress: EgressGuard,
 ): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
   const store = await openStore({ dir: dataDir, enabled: state.enabled });
@@ -267,6 +272,7 @@ async function openEvidence(
     ledger,
     witnesses: evidence.witnesses,
     heartbeatMs: evidence.checkpointHeartbeatMs,
+    egress,
     onPush: (result) => metrics.witnessed(result),
   });
   const notifier = await WebhookNotifier.open({
@@ -274,6 +280,7 @@ async function openEvidence(
     newId,
     observer: metrics,
     webhooks: config.approvals.webhooks,
+    egress,
   });
   const exporter = new SessionExport({ ...ports, ledger });
   const journal = ledger.approvals;
@@ -320,13 +327,20 @@ async function closeEvidence(parts: EvidenceParts): Promise<void> {
   await store.close();
 }
 
+/** The way out that every client of the gateway takes. */
+function openEgress({ egress }: GatewayConfig, log: Log): EgressGuard {
+  const warn = limitWarnings((message, fields) => log.warn(fields, message));
+  return new EgressGuard({ ...egress, onRefused: ({ message }) => warn("egress_refused", { reason: message }) });
+}
+
 /** The MCP servers that a configuration names. */
-function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
+function openFleet(config: GatewayConfig, log: Log, egress: EgressGuard): UpstreamFleet {
   return new UpstreamFleet({
     configs: config.upstreams,
     replyBounds: replyJsonBounds(config),
     replyBytes: config.limits.upstreamReplyBytes,
     shares: config.limits,
+    egress,
     clock: Date.now,
     gatewayInfo: identity,
     onEvent: ({ kind, ...fields }) => log.info(fields, kind),
@@ -334,7 +348,12 @@ function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
 }
 
 /** The collector that it names. Without one nothing of OpenTelemetry is loaded. */
-async function openCollector({ telemetry, providers }: GatewayConfig, log: Log, metrics: Metrics): Promise<Telemetry> {
+async function openCollector(
+  { telemetry, providers }: GatewayConfig,
+  log: Log,
+  metrics: Metrics,
+  egress: EgressGuard,
+): Promise<Telemetry> {
   const { endpoint } = telemetry;
   if (endpoint === null) return { tracer: noTracer, close: () => Promise.resolve() };
   const { openTelemetry } = await import("../observe/otlp/telemetry.ts");
@@ -345,6 +364,7 @@ async function openCollector({ telemetry, providers }: GatewayConfig, log: Log, 
     providers: new Map(providers.map(({ name, type }) => [name, type])),
     metrics: metrics.telemetry,
     readMetrics: () => metrics.read(),
+    egress,
     clock: Date.now,
     random: randomBytes,
     onFault: (fault) => warn("telemetry_export_failed", { fault }),
@@ -352,11 +372,12 @@ async function openCollector({ telemetry, providers }: GatewayConfig, log: Log, 
 }
 
 /** The providers of models that it names. */
-function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
+function openProviders(config: GatewayConfig, log: Log, egress: EgressGuard): ProviderFleet {
   return new ProviderFleet({
     providers: config.providers,
     routes: config.modelGateway.routes,
     dropHints: config.modelGateway.dropHints,
+    egress,
     bounds: { bytes: config.limits.upstreamReplyBytes, json: replyJsonBounds(config) },
     clock: Date.now,
     elapsedMs,

@@ -56,6 +56,7 @@ export class Gateway {
     try {
       for (const port of ["gateway", "admin", "metrics"] as const)
         opened.push(await openListener(port, routes[port], parts, live));
+      for (const { port } of opened) parts.egress.claimPort(port);
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
       await parts.killSwitch.includeNewTenants();

@@ -14,6 +14,7 @@ import {
 import { list, object } from "./schema.ts";
 import {
   dataDirSchema,
+  egressSchema,
   keysSchema,
   limitsSchema,
   listenSchema,
@@ -28,6 +29,7 @@ import {
 /** Every key of `gateway.yaml`. Rules across keys are in `rule.ts`. */
 export const fileSchema = object("The gateway's configuration.", {
   listen: listenSchema,
+  egress: egressSchema,
   data_dir: dataDirSchema,
   state: stateSchema,
   keys: keysSchema,

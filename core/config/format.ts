@@ -10,6 +10,7 @@ export type FormatName =
   | "argument"
   | "listen_host"
   | "allowed_host"
+  | "private_host"
   | "origin"
   | "url"
   | "webhook_url"
@@ -62,6 +63,7 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   argument: hidden("at most 131072 characters without NUL", /^[^\0\p{Cs}]{0,131072}$/u),
   listen_host: { expected: "an IP address or a host name", sensitive: false, test: isHost },
   allowed_host: { expected: "a lower-case host or `host:port`, no wildcard", sensitive: false, test: isHostWithPort },
+  private_host: { expected: "a host name, `*.` and a domain, or an IP address", sensitive: false, test: isPrivateHost },
   origin: { expected: "a lower-case `scheme://host[:port]`, no wildcard", sensitive: false, test: isOrigin },
   url: { expected: "an http: or https: URL without credentials or fragment", sensitive: true, test: isUpstreamUrl },
   webhook_url: {
@@ -165,6 +167,11 @@ const hostName = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,62})(?:\.[a-zA-Z0-9][a-zA-Z0-9-]
 
 function isHost(value: string): boolean {
   return isIP(value) !== 0 || (value.length <= 253 && hostName.test(value));
+}
+
+/** A top-level domain is nobody's own. */
+function isPrivateHost(value: string): boolean {
+  return value.startsWith("*.") ? /^[^.]+\../.test(value.slice(2)) && isHost(value.slice(2)) : isHost(value);
 }
 
 /** As a `Host` header names it: an IPv6 address in brackets. */

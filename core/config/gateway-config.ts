@@ -24,7 +24,10 @@ type Sections = Camel<FileForm>;
 
 /** Everything an operator can set: checked, defaults filled in, every path absolute, deep-frozen. */
 export interface GatewayConfig
-  extends Pick<Sections, "listen" | "mcpGateway" | "usage" | "tickets" | "limits" | "log" | "state" | "dataDir"> {
+  extends Pick<
+    Sections,
+    "listen" | "egress" | "mcpGateway" | "usage" | "tickets" | "limits" | "log" | "state" | "dataDir"
+  > {
   /** Path of the file; null in local mode. */
   readonly source: string | null;
   readonly keys: readonly KeyConfig[];

@@ -29,6 +29,14 @@ export const listenSchema = object("Addresses and ports, and the host names and 
   ),
 });
 
+export const egressSchema = object("Connections that the gateway opens, to whatever this file names.", {
+  private_hosts: list(
+    "Hosts with public names that may have addresses which are not public, as a company's own servers do. Of other names only public addresses are connected to; addresses, `localhost`, names without a dot and those of private domains (`.internal`, `.local`, `.svc`) need no entry. A metadata service of a cloud and the gateway's own ports are never connected to.",
+    string("A host name, `*.` and a domain for all names below it, or an address.", { format: "private_host" }),
+    { default: [] },
+  ),
+});
+
 export const keysSchema = list(
   "API keys. Left out: no caller can authenticate.",
   object("One key, as `gateway keys new` prints it, with either `key_hash` or `key_env`.", {

@@ -1,7 +1,9 @@
 import type { JSONWebKeySet, JWK } from "jose";
-import { request } from "undici";
+import { type buildConnector, Client, type Dispatcher } from "undici";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
+import type { HostSource } from "../egress/destination.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 
 /** The reason why the signing keys of an issuer could not be read. */
 type KeyFetchFault = "unreachable" | "timeout" | "redirect" | "status" | "too_large" | "invalid";
@@ -26,6 +28,7 @@ export interface KeyLocation {
 /** Time for all requests of one fetch together. */
 const maxFetchMs = 5_000;
 const maxBytes = 262_144;
+const acceptJson = { accept: "application/json" };
 const maxKeys = 100;
 /** Base64url digits of an RSA modulus of 8,192 bits: what it takes to verify grows with its square. */
 const maxModulus = 1_366;
@@ -33,23 +36,27 @@ const bounds: JsonBounds = { depth: 8, nodes: 10_000, stringLength: 65_536, read
 
 /**
  * Fetches the public signing keys of an issuer within 5 s, 256 KiB a response and 100 keys. No redirect is followed.
- * Symmetric keys and private members are left out. Rejects with KeyFetchError.
+ * Symmetric keys and private members are left out. A host that the metadata alone names must be public. Rejects with
+ * KeyFetchError.
  */
-export async function fetchSigningKeys({ issuer, jwksUri }: KeyLocation): Promise<JSONWebKeySet> {
+export async function fetchSigningKeys({ issuer, jwksUri }: KeyLocation, egress: EgressGuard): Promise<JSONWebKeySet> {
   const signal = AbortSignal.timeout(maxFetchMs);
-  const address = jwksUri ?? (await discoverKeys(issuer, signal));
-  const { keys } = await fetchObject(address, signal);
+  const fetchFrom = (url: string, source: HostSource = "configuration"): Promise<JsonObject> =>
+    fetchObject(url, egress.connector(new URL(url), maxFetchMs, source), signal);
+  const address = jwksUri ?? (await discoverKeys(issuer, fetchFrom));
+  const isStated = jwksUri !== null || new URL(address).origin === new URL(issuer).origin;
+  const { keys } = await fetchFrom(address, isStated ? "configuration" : "answer");
   if (!Array.isArray(keys) || keys.length > maxKeys) throw invalid(`expected \`keys\` to list at most ${maxKeys} keys`);
   return { keys: keys.flatMap(publicKey) };
 }
 
 /** Reads where the keys are from the metadata of OpenID Connect Discovery or, where there is none, of RFC 8414. */
-async function discoverKeys(issuer: string, signal: AbortSignal): Promise<string> {
+async function discoverKeys(issuer: string, fetchFrom: (url: string) => Promise<JsonObject>): Promise<string> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
-  const metadata = await fetchObject(`${origin}${path}/.well-known/openid-configuration`, signal).catch((cause) => {
+  const metadata = await fetchFrom(`${origin}${path}/.well-known/openid-configuration`).catch((cause) => {
     if (!(cause instanceof KeyFetchError) || cause.fault !== "status") throw cause;
-    return fetchObject(`${origin}/.well-known/oauth-authorization-server${path}`, signal);
+    return fetchFrom(`${origin}/.well-known/oauth-authorization-server${path}`);
   });
   // Metadata of another issuer would put that one's keys in place of the configured one's.
   if (metadata.issuer !== issuer) throw invalid("expected the metadata to name the configured issuer");
@@ -60,8 +67,8 @@ async function discoverKeys(issuer: string, signal: AbortSignal): Promise<string
   return address;
 }
 
-async function fetchObject(url: string, signal: AbortSignal): Promise<JsonObject> {
-  const bytes = await fetchBytes(url, signal).catch((cause: unknown) => {
+async function fetchObject(url: string, connect: buildConnector.connector, signal: AbortSignal): Promise<JsonObject> {
+  const bytes = await fetchBytes(url, connect, signal).catch((cause: unknown) => {
     if (cause instanceof KeyFetchError) throw cause;
     if (signal.aborted) throw new KeyFetchError("timeout", `expected an answer within ${maxFetchMs} ms`);
     const { code, name } = cause as NodeJS.ErrnoException;
@@ -72,9 +79,19 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<JsonObject
   return value;
 }
 
-async function fetchBytes(url: string, signal: AbortSignal): Promise<Uint8Array> {
+async function fetchBytes(url: string, connect: buildConnector.connector, signal: AbortSignal): Promise<Uint8Array> {
+  const { origin, pathname, search } = new URL(url);
   // A connection of its own, closed afterwards: keys are fetched too rarely to keep one.
-  const { statusCode, body } = await request(url, { headers: { accept: "application/json" }, signal, reset: true });
+  const client = new Client(origin, { connect });
+  try {
+    const path = pathname + search;
+    return await readBytes(await client.request({ path, method: "GET", headers: acceptJson, signal, reset: true }));
+  } finally {
+    await client.destroy();
+  }
+}
+
+async function readBytes({ statusCode, body }: Dispatcher.ResponseData): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let size = 0;
   // Leaving the loop destroys the body, and with it the connection.

@@ -3,6 +3,7 @@ import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../action/id.ts";
 import { readRetryAfter } from "../action/retry.ts";
 import { readWebhookSecret, type WebhookConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { WebhookDelivery } from "./outbox.ts";
 
 /** The result of one attempt. Nothing else of a response is read or kept. */
@@ -32,13 +33,17 @@ export class Receiver {
   readonly #running = new Set<AbortController>();
 
   /** Throws TypeError for a malformed secret, which the configuration refuses before. */
-  constructor({ url, secrets, timeoutMs }: WebhookConfig, connections: number, clock: Clock) {
-    const { origin, pathname, search } = new URL(url);
+  constructor({ url, secrets, timeoutMs }: WebhookConfig, connections: number, clock: Clock, egress: EgressGuard) {
+    const target = new URL(url);
     this.#keys = secrets.map(keyOf);
-    this.#path = pathname + search;
+    this.#path = target.pathname + target.search;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
-    this.#pool = new Pool(origin, { connections, pipelining: 1, connect: { timeout: timeoutMs } });
+    this.#pool = new Pool(target.origin, {
+      connections,
+      pipelining: 1,
+      connect: egress.connector(target, timeoutMs),
+    });
   }
 
   /**

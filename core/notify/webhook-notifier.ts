@@ -3,6 +3,7 @@ import type { Clock, Random } from "../action/id.ts";
 import { asciiJson, type JsonObject } from "../action/json.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import type { NoticeType, WebhookConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import { limitWarnings, type WarningSink } from "../observe/limited-warning.ts";
 import type { Store } from "../store/open.ts";
 import { type DeadLetterPage, type DeadLetterReason, DeadLetters } from "./dead-letter.ts";
@@ -41,6 +42,7 @@ export interface WebhookNotifierOptions {
   readonly onWarning: WarningSink;
   /** Delays between attempts; from 5 s to 1 h where absent. */
   readonly delays?: RetryDelays;
+  readonly egress: EgressGuard;
 }
 
 /** A configured webhook with its pending deliveries. */
@@ -155,10 +157,10 @@ export class WebhookNotifier {
   }
 
   #startWorker(webhook: WebhookConfig, outbox: Outbox): DeliveryWorker {
-    const { clock, random, observer, delays = defaultDelays } = this.#options;
+    const { clock, random, observer, egress, delays = defaultDelays } = this.#options;
     return new DeliveryWorker({
       outbox,
-      receiver: new Receiver(webhook, maxConnections, clock),
+      receiver: new Receiver(webhook, maxConnections, clock, egress),
       maxAttempts: webhook.maxAttempts,
       delays,
       clock,

@@ -7,6 +7,7 @@ import type { Hint, ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import { didYouMean } from "../action/suggestion.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { ResponseBounds } from "./attempt.ts";
 import type { ModelResponse, ProviderEndpoint, ProviderEventSink, ProviderHealth } from "./exchange.ts";
 import { HttpProviderEndpoint } from "./http-endpoint.ts";
@@ -27,6 +28,7 @@ interface ProviderFleetOptions {
   readonly onEvent?: ProviderEventSink;
   /** Between attempts. */
   readonly delays?: RetryDelays;
+  readonly egress: EgressGuard;
 }
 
 const defaultDelays: RetryDelays = { firstMs: 500, maxMs: 8_000 };
@@ -54,7 +56,14 @@ export class ProviderFleet {
 
   /** Throws TypeError for a route to a provider that is not enabled. */
   constructor(options: ProviderFleetOptions) {
-    const { providers, routes, random = randomBytes, onEvent = () => undefined, delays = defaultDelays } = options;
+    const {
+      providers,
+      routes,
+      egress,
+      random = randomBytes,
+      onEvent = () => undefined,
+      delays = defaultDelays,
+    } = options;
     const ports: ProviderPorts = { ...options, random, onEvent, delays };
     this.#configs = providers;
     this.#routes = routes;
@@ -63,7 +72,9 @@ export class ProviderFleet {
     this.#dropHints = new Set(options.dropHints);
     this.#onEvent = onEvent;
     const enabled = providers.filter((config) => config.enabled);
-    this.#providers = new Map(enabled.map((config) => [config.name, new Provider(config, endpointOf(config), ports)]));
+    this.#providers = new Map(
+      enabled.map((config) => [config.name, new Provider(config, endpointOf(config, egress), ports)]),
+    );
     for (const route of routes) for (const name of providersOf(route)) this.#provider(name);
   }
 
@@ -165,8 +176,8 @@ export class ProviderFleet {
   }
 }
 
-function endpointOf(config: ProviderConfig): ProviderEndpoint {
-  return config.type === "mock" ? new MockProviderEndpoint() : new HttpProviderEndpoint(config);
+function endpointOf(config: ProviderConfig, egress: EgressGuard): ProviderEndpoint {
+  return config.type === "mock" ? new MockProviderEndpoint() : new HttpProviderEndpoint(config, egress);
 }
 
 function providersOf({ steps, canary }: ModelRoute): readonly string[] {

@@ -3,6 +3,7 @@ import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import type { ModelApi, ModelPurpose } from "../action/model-api.ts";
 import { apiOf, type HttpProviderConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "./exchange.ts";
 
 const connectMs = 10_000;
@@ -23,7 +24,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
   readonly #maxQueued: number;
   #queued = 0;
 
-  constructor(config: HttpProviderConfig) {
+  constructor(config: HttpProviderConfig, egress: EgressGuard) {
     this.api = apiOf(config.type);
     const url = new URL(config.baseUrl);
     this.#maxQueued = config.maxConnections * 2;
@@ -43,7 +44,7 @@ export class HttpProviderEndpoint implements ProviderEndpoint {
       connections: config.maxConnections,
       bodyTimeout: 0,
       headersTimeout: 0,
-      connect: { timeout: connectMs },
+      connect: egress.connector(url, connectMs),
     });
   }
 

@@ -5,6 +5,7 @@ import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
 import type { SharePercents } from "../action/place-share.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { ConnectionListener, Contradiction, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";
 import { type HiddenTool, HiddenTools } from "./hidden-tools.ts";
@@ -24,6 +25,7 @@ interface FleetOptions {
   /** The gateway's introduction on shared connections. */
   readonly gatewayInfo: { readonly name: string; readonly version: string };
   readonly onEvent?: UpstreamEventSink;
+  readonly egress: EgressGuard;
 }
 
 /** An upstream, its tools that policy hid from the tenant's agents, and those whose annotations the operator overrules. */
@@ -44,11 +46,11 @@ export class UpstreamFleet {
 
   /** Throws CONFIG_INVALID for an address or header that no upstream can have, TypeError for a name used twice. */
   constructor(options: FleetOptions) {
-    const { clock, shares, random = randomBytes, onEvent = () => undefined } = options;
+    const { clock, shares, egress, random = randomBytes, onEvent = () => undefined } = options;
     const bounds = { bytes: options.replyBytes, json: options.replyBounds };
     this.#ports = { clock, random, onEvent };
     this.#gatewayInfo = options.gatewayInfo;
-    this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds, shares }));
+    this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds, shares, egress }));
     const names = new Set(options.configs.map(({ name }) => name));
     if (names.size < options.configs.length) throw new TypeError("UpstreamFleet: two upstreams have the same name");
   }

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import { type HttpConfig, isReservedHeader } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { SseReader } from "./sse-reader.ts";
 
 /** Sockets kept beside one request and one stream for each connection, for concurrent requests. */
@@ -28,7 +29,7 @@ export class HttpClient {
   readonly #pool: Pool;
   readonly #path: string;
 
-  constructor(config: HttpConfig) {
+  constructor(config: HttpConfig, egress: EgressGuard) {
     this.url = endpointUrl(config);
     this.headers = Object.entries(config.headers).flat();
     this.#path = this.url.pathname + this.url.search;
@@ -36,7 +37,7 @@ export class HttpClient {
       connections: config.maxConnections * 2 + spareSockets,
       bodyTimeout: 0,
       headersTimeout: 0,
-      connect: { timeout: config.startTimeoutMs },
+      connect: egress.connector(this.url, config.startTimeoutMs),
     });
   }
 

@@ -10,6 +10,7 @@ import {
   shareError,
 } from "../action/place-share.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
+import { EgressError, type EgressGuard } from "../egress/egress-guard.ts";
 import { Backoff } from "./backoff.ts";
 import type { ConnectionListener, ServerDescription, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
 import { DuplexTransport } from "./duplex-transport.ts";
@@ -33,6 +34,7 @@ interface UpstreamOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: UpstreamEventSink;
+  readonly egress: EgressGuard;
 }
 
 interface OpenOptions extends Introduction {
@@ -87,7 +89,7 @@ export class Upstream {
     this.tools = new ToolReader(config);
     this.#backoff = new Backoff(options.clock, options.random);
     this.#places = new PlaceShare(config.maxConnections, options.shares);
-    this.#http = config.transport === "stdio" ? undefined : new HttpClient(config);
+    this.#http = config.transport === "stdio" ? undefined : new HttpClient(config, options.egress);
   }
 
   /** True if the last attempt to open a connection failed. */
@@ -108,7 +110,7 @@ export class Upstream {
   health(): UpstreamHealth {
     const { name, transport } = this.config;
     const state = this.#state;
-    const reason = state === "down" && this.#fault !== undefined ? { reason: this.#fault.message } : {};
+    const reason = state === "down" && this.#fault !== undefined ? { reason: reasonOf(this.#fault) } : {};
     return { name, transport, state, connections: this.#open.size, failures: this.#backoff.failures, ...reason };
   }
 
@@ -322,7 +324,7 @@ export class Upstream {
     const { name } = this.config;
     this.#isFailing = true;
     this.#fault = error;
-    this.#options.onEvent({ kind: "upstream_failed", upstream: name, reason: error.message });
+    this.#options.onEvent({ kind: "upstream_failed", upstream: name, reason: reasonOf(error) });
     const delayMs = this.#backoff.failed();
     this.#options.onEvent({
       kind: "upstream_retry_scheduled",
@@ -333,4 +335,9 @@ export class Upstream {
     this.onFailed?.(delayMs);
     return error;
   }
+}
+
+/** Returns the reason of a fault for operators, who may see which address was refused; agents see its code. */
+function reasonOf({ message, cause }: GatewayError): string {
+  return cause instanceof EgressError ? cause.message : message;
 }

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { Pool } from "undici";
 import { UpstreamFleet } from "../../core/upstream/fleet.ts";
+import { egress } from "../support/egress.ts";
 import { awaitReady } from "../support/ready-line.ts";
 
 const calls = Number(process.argv[2] ?? 20_000);
@@ -16,6 +17,7 @@ const ready = await awaitReady(child, { ready: true }, 10_000);
 const url = new URL(`http://127.0.0.1:${ready.port("port")}/mcp`);
 
 const fleet = new UpstreamFleet({
+  egress,
   configs: [
     {
       name: "up",

@@ -12,6 +12,7 @@ import {
   actionFaults,
   compositionFaults,
   cycleFaults,
+  egressFaults,
   koaFaults,
   layerFaults,
   neighbourFaults,
@@ -129,6 +130,31 @@ describe("the architecture", () => {
       expect(koaFaults(tree(files))).to.deep.equal([
         "core/road/a.ts: imports `koa`",
         "core/compose/gateway.ts: imports `@koa/router`",
+      ]);
+    });
+  });
+
+  describe("connections", () => {
+    it("are opened by way of core/egress", () => {
+      expect(egressFaults(product)).to.deep.equal([]);
+    });
+
+    it("are seen where they are not", () => {
+      const files = {
+        "core/upstream/a.ts":
+          'import { Pool } from "undici";\nnew Pool("http://a", { connect: egress.connector(url, 1) });',
+        "core/upstream/b.ts": 'import { type Dispatcher, request } from "undici";',
+        "core/upstream/c.ts": 'import type { Dispatcher } from "undici";',
+        "core/notify/d.ts": 'import { isIP, connect } from "node:net";',
+        "core/notify/e.ts": 'export const f = () => fetch(url, { redirect: "error" });',
+        "core/cli/f.ts": 'export const f = () => fetch(url, { redirect: "error" });',
+        "core/cli/g.ts": "export const f = () => fetch(url);",
+      };
+      expect(egressFaults(tree(files))).to.deep.equal([
+        "core/upstream/b.ts: gives no `egress.connector` to undici",
+        "core/notify/d.ts: opens connections with `connect` of `node:net`",
+        "core/notify/e.ts: calls `fetch`",
+        "core/cli/g.ts: calls `fetch`",
       ]);
     });
   });

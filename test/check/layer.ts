@@ -4,6 +4,7 @@ import { type Import, importsOf, type SourceTree } from "./source-tree.ts";
 export const layers: readonly (readonly string[])[] = [
   ["action"],
   ["fact"],
+  ["egress"],
   ["config", "identity", "observe", "operation"],
   ["store"],
   ["evidence"],
@@ -81,6 +82,36 @@ export function koaFaults(tree: SourceTree): readonly string[] {
   return edgesOf(tree, "core/")
     .filter(({ from, to }) => /^@?koa\b/.test(to.name) && !/^core\/(?:http|gateway|admin)\//.test(from))
     .map(({ from, to }) => `${from}: imports \`${to.name}\``);
+}
+
+/** Names of modules that open connections, and of these the ones that open none. */
+const quietNames: Readonly<Record<string, RegExp>> = {
+  "node:net": /^(?:isIP|isIPv4|isIPv6|BlockList|createServer)$/,
+  "node:http": /^(?:createServer|STATUS_CODES)$/,
+  "node:https": /^$/,
+  "node:http2": /^$/,
+  "node:tls": /^$/,
+  "node:dgram": /^$/,
+  ws: /^WebSocketServer$/,
+};
+
+/** Every connection is opened by way of `core/egress`. Commands fetch from addresses of their user, and follow no redirect. */
+export function egressFaults(tree: SourceTree): readonly string[] {
+  return filesBelow(tree, "core/").flatMap(([path, source]) => {
+    const imports = importsOf(path, source);
+    const loud = imports.flatMap(({ name, values }) =>
+      values.filter((value) => quietNames[name]?.test(value) === false).map((value) => `${value}\` of \`${name}`),
+    );
+    const usesUndici = imports.some(({ name, values }) => name === "undici" && values.length > 0);
+    const isGuarded = source.includes("egress.connector(") || path.startsWith("core/egress/");
+    const fetches = !usesUndici && /(?<![.\w#])fetch\((?!\))/.test(withoutCommentLines(source));
+    const mayFetch = path.startsWith("core/cli/") && source.includes('redirect: "error"');
+    return [
+      ...loud.map((name) => `${path}: opens connections with \`${name}\``),
+      ...(usesUndici && !isGuarded ? [`${path}: gives no \`egress.connector\` to undici`] : []),
+      ...(fetches && !mayFetch ? [`${path}: calls \`fetch\``] : []),
+    ];
+  });
 }
 
 /** What both sides of the WASM wall share must be publishable on its own. */

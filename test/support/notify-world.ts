@@ -13,6 +13,7 @@ import {
   type WebhookNotifierOptions,
 } from "../../core/notify/webhook-notifier.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
+import { egress } from "./egress.ts";
 import { until } from "./webhook-receiver.ts";
 
 export const webhookSecret: string = `whsec_${randomBytes(32).toString("base64")}`;
@@ -74,6 +75,7 @@ export class NotifyWorld {
     this.#notifier = await WebhookNotifier.open({
       store: this.#store,
       webhooks,
+      egress,
       clock: () => this.nowMs(),
       random: randomBytes,
       newId: () => uuidV7(Date.now(), randomBytes(10)),

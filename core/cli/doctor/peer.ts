@@ -1,24 +1,27 @@
 import { access, constants, stat } from "node:fs/promises";
-import { connect as connectTcp, isIP } from "node:net";
+import { isIP } from "node:net";
 import { delimiter, dirname, join } from "node:path";
-import { connect as connectTls } from "node:tls";
-import type { UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
+import type { GatewayConfig, UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
+import { EgressError, EgressGuard } from "../../egress/egress-guard.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
 
 /** Checks the connection to the collector of traces and metrics. */
-export const checkCollector: DoctorCheck = async ({ config: { telemetry } }) => {
+export const checkCollector: DoctorCheck = async ({ config }) => {
+  const { telemetry } = config;
   if (telemetry.endpoint === null) return [ok("no telemetry endpoint is configured")];
-  return [await checkHost("telemetry", telemetry.endpoint, warn)];
+  return [await checkHost("telemetry", telemetry.endpoint, config, warn)];
 };
 
 /** Checks the connection to each webhook receiver. */
-export const checkWebhooks: DoctorCheck = async ({ config: { approvals } }) => {
+export const checkWebhooks: DoctorCheck = async ({ config }) => {
+  const { approvals } = config;
   if (approvals.webhooks.length === 0) return [ok("no webhook is configured")];
-  return Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, warn)));
+  return Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, config, warn)));
 };
 
 /** Checks the connection to each model provider of a route. Keys were read with the configuration. */
-export const checkModelProviders: DoctorCheck = async ({ config: { providers, modelGateway } }) => {
+export const checkModelProviders: DoctorCheck = async ({ config }) => {
+  const { providers, modelGateway } = config;
   const steps = modelGateway.routes.flatMap((route) => [
     ...route.steps,
     ...(route.canary === null ? [] : [route.canary]),
@@ -30,16 +33,17 @@ export const checkModelProviders: DoctorCheck = async ({ config: { providers, mo
     used.map(async (provider) =>
       provider.type === "mock"
         ? ok(`\`${provider.name}\` is built in`)
-        : checkHost(provider.name, provider.baseUrl, warn),
+        : checkHost(provider.name, provider.baseUrl, config, warn),
     ),
   );
 };
 
 /** Checks the connection to where the signing keys of access tokens are: the issuer, or the address that is configured. */
-export const checkIssuer: DoctorCheck = async ({ config: { oauth } }) => {
+export const checkIssuer: DoctorCheck = async ({ config }) => {
+  const { oauth } = config;
   if (oauth === null) return [ok("no OAuth is configured: agents use keys")];
-  if (oauth.jwksUri !== null) return [await checkHost("oauth.jwks_uri", oauth.jwksUri, fail)];
-  return [await checkHost("oauth.issuer", oauth.issuer, fail)];
+  if (oauth.jwksUri !== null) return [await checkHost("oauth.jwks_uri", oauth.jwksUri, config, fail)];
+  return [await checkHost("oauth.issuer", oauth.issuer, config, fail)];
 };
 
 /** Checks that each MCP server can be connected to, or its program run, and is up where the gateway runs. Starts none. */
@@ -48,7 +52,7 @@ export const checkUpstreams: DoctorCheck = async (target) => {
   if (upstreams.length === 0)
     return [warn("none is configured: agents are offered no tool", "name an MCP server in `upstreams`")];
   const [reached, running] = await Promise.all([
-    Promise.all(upstreams.map((upstream) => checkUpstream(upstream, target.env))),
+    Promise.all(upstreams.map((upstream) => checkUpstream(upstream, target))),
     checkRunningUpstreams(target),
   ]);
   return [...reached, ...running];
@@ -72,16 +76,16 @@ async function checkRunningUpstreams({ config: { listen }, holder }: DoctorTarge
 /** Returns the text of a metrics port; empty where it does not answer. */
 async function readMetrics(url: string): Promise<string> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(connectTimeoutMs) });
+    const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(connectTimeoutMs) });
     return response.ok ? await response.text() : "";
   } catch {
     return ""; // the check of the ports reports it
   }
 }
 
-async function checkUpstream(upstream: UpstreamConfig, env: NodeJS.ProcessEnv): Promise<DoctorFinding> {
+async function checkUpstream(upstream: UpstreamConfig, { config, env }: DoctorTarget): Promise<DoctorFinding> {
   const { name } = upstream;
-  if (upstream.transport !== "stdio") return checkHost(name, upstream.url, fail);
+  if (upstream.transport !== "stdio") return checkHost(name, upstream.url, config, fail);
   const { command, cwd } = upstream;
   if (cwd !== undefined && !(await stat(cwd).catch(() => undefined))?.isDirectory()) {
     return fail(`\`${name}\`: its folder \`${cwd}\` does not exist`, "create it, or correct its `cwd`");
@@ -107,23 +111,24 @@ async function isProgram(path: string): Promise<boolean> {
 }
 
 /** Checks that each witness is reachable, and on other storage than the data folder. */
-export const checkWitnesses: DoctorCheck = async ({ config: { evidence, dataDir } }) => {
+export const checkWitnesses: DoctorCheck = async ({ config }) => {
+  const { evidence } = config;
   if (evidence.witnesses.length > 0)
-    return Promise.all(evidence.witnesses.map((witness) => checkWitness(witness, dataDir)));
+    return Promise.all(evidence.witnesses.map((witness) => checkWitness(witness, config)));
   const fix = "name one in `evidence.witnesses`: a folder on other storage is enough";
   return [warn("none is configured: replacing the whole data folder by an older copy goes unnoticed", fix)];
 };
 
-async function checkWitness(witness: WitnessConfig, dataDir: string): Promise<DoctorFinding> {
+async function checkWitness(witness: WitnessConfig, config: GatewayConfig): Promise<DoctorFinding> {
   const { name } = witness;
-  if (witness.type === "http") return checkHost(name, witness.url, fail);
+  if (witness.type === "http") return checkHost(name, witness.url, config, fail);
   if (witness.type === "git") {
     const heads = [join(witness.repository, "HEAD"), join(witness.repository, ".git")];
     const exists = (await Promise.all(heads.map((path) => stat(path).catch(() => undefined)))).some((found) => found);
     if (exists) return ok(`\`${name}\` is a repository`);
     return fail(`\`${name}\`: \`${witness.repository}\` is no repository`, `\`git init --bare\` creates one`);
   }
-  const [own, other] = await Promise.all([deviceOf(dataDir), deviceOf(witness.path)]);
+  const [own, other] = await Promise.all([deviceOf(config.dataDir), deviceOf(witness.path)]);
   if (own !== other) return ok(`\`${name}\` is on other storage`);
   const fix = "set its `path` to other storage: both could be replaced at once";
   return warn(`\`${name}\` is on the disk of the data folder`, fix);
@@ -145,37 +150,43 @@ const reasons: Readonly<Record<string, string>> = {
   EHOSTUNREACH: "no route to the host",
   ENETUNREACH: "no route to the network",
   ECONNRESET: "connection reset",
+  UND_ERR_CONNECT_TIMEOUT: `no answer within ${connectTimeoutMs / 1_000} s`,
 };
 
 /** Returns why the host of a URL cannot be connected to, its certificate included; undefined where it can. Sends nothing. */
-export function reachProblem(url: string): Promise<string | undefined> {
-  const { protocol, hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  const isTls = protocol === "https:";
-  const place = { host, port: port === "" ? (isTls ? 443 : 80) : Number(port) };
+export function reachProblem(url: string, egress: EgressGuard): Promise<string | undefined> {
+  const target = new URL(url);
+  const { host, hostname, protocol, port } = target;
+  const connect = egress.connector(target, connectTimeoutMs);
   return new Promise((resolve) => {
-    const socket = isTls
-      ? connectTls({ ...place, ...(isIP(host) === 0 ? { servername: host } : {}) })
-      : connectTcp(place);
-    const end = (problem: string | undefined): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(problem);
-    };
-    const timer = setTimeout(() => end(`no answer within ${connectTimeoutMs / 1_000} s`), connectTimeoutMs);
-    socket.once(isTls ? "secureConnect" : "connect", () => end(undefined));
-    socket.once("error", ({ code, message }: NodeJS.ErrnoException) => end(reasons[code ?? ""] ?? code ?? message));
+    connect({ host, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), protocol, port }, (error, socket) => {
+      socket?.destroy();
+      resolve(error === null ? undefined : problemOf(error));
+    });
   });
+}
+
+function problemOf(error: NodeJS.ErrnoException): string {
+  if (error instanceof EgressError) return error.message;
+  return reasons[error.code ?? ""] ?? error.code ?? error.message;
+}
+
+/** The way out that a gateway with this configuration takes. */
+function egressOf({ egress, listen }: GatewayConfig): EgressGuard {
+  const guard = new EgressGuard(egress);
+  for (const port of [listen.gatewayPort, listen.adminPort, listen.metricsPort]) if (port !== 0) guard.claimPort(port);
+  return guard;
 }
 
 /** Checks the connection to a URL; `unreachable` makes the finding where it fails. Prints only the host of the URL. */
 async function checkHost(
   name: string,
   url: string,
+  config: GatewayConfig,
   unreachable: (text: string, fix: string) => DoctorFinding,
 ): Promise<DoctorFinding> {
   const { host } = new URL(url);
-  const problem = await reachProblem(url);
+  const problem = await reachProblem(url, egressOf(config));
   if (problem === undefined) return ok(`\`${name}\` at ${host} is reachable`);
   return unreachable(
     `\`${name}\` at ${host} cannot be reached: ${problem}`,

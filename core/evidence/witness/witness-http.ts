@@ -1,3 +1,5 @@
+import { Agent, type Dispatcher, fetch, type Response } from "undici";
+import type { EgressGuard } from "../../egress/egress-guard.ts";
 import { checkLog, maxNote, type Witness } from "./witness.ts";
 
 interface HttpWitnessOptions {
@@ -5,6 +7,7 @@ interface HttpWitnessOptions {
   readonly url: string;
   /** Sent with every request; values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly egress: EgressGuard;
 }
 
 const deadlineMs = 10_000;
@@ -17,11 +20,13 @@ export class HttpWitness implements Witness {
   readonly name: string;
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #dispatcher: Dispatcher;
 
-  constructor({ name, url, headers }: HttpWitnessOptions) {
+  constructor({ name, url, headers, egress }: HttpWitnessOptions) {
     this.name = name;
     this.#url = url.replace(/\/$/, "");
     this.#headers = headers;
+    this.#dispatcher = new Agent({ connect: egress.connector(new URL(url), deadlineMs) });
   }
 
   async append(log: string, note: string): Promise<void> {
@@ -44,6 +49,7 @@ export class HttpWitness implements Witness {
       ...request,
       headers: { "content-type": "text/plain; charset=utf-8", ...this.#headers },
       redirect: "error",
+      dispatcher: this.#dispatcher,
       signal: AbortSignal.timeout(deadlineMs),
     });
   }

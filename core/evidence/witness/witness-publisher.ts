@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { WitnessConfig } from "../../config/gateway-config.ts";
+import type { EgressGuard } from "../../egress/egress-guard.ts";
 import type { ChainStatus } from "../chain/chain-table.ts";
 
 import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
@@ -30,6 +31,7 @@ interface WitnessPublisherOptions extends WitnessFeedOptions {
   /** Called for each attempt to publish to a witness. A failed one blocks no action. */
   readonly onPush: (result: "published" | "failed") => void;
   readonly onWarning: (message: string, fields: object) => void;
+  readonly egress: EgressGuard;
 }
 
 /** A public key and the sizes of the chain it signs for, both included; `to_size` null while it is the current one. */
@@ -83,7 +85,7 @@ export class WitnessPublisher {
 
   /** Compares every chain with every witness that answers, refuses those that do not match, then begins to publish. */
   static async start(options: WitnessPublisherOptions): Promise<WitnessPublisher> {
-    const witnesses = options.witnesses.map(openWitness);
+    const witnesses = options.witnesses.map((config) => openWitness(config, options.egress));
     const feeds = options.witnesses.map(({ intervalMs }, index) => {
       return { feed: new WitnessFeed(witnesses[index] as Witness, options), intervalMs };
     });
@@ -172,14 +174,14 @@ function noEvidence(): GatewayError {
   return new GatewayError("NOT_FOUND", "no evidence yet");
 }
 
-function openWitness(config: WitnessConfig): Witness {
+function openWitness(config: WitnessConfig, egress: EgressGuard): Witness {
   switch (config.type) {
     case "file":
       return new FileWitness(config.name, config.path);
     case "git":
       return new GitWitness(config.name, config.repository);
     case "http":
-      return new HttpWitness(config);
+      return new HttpWitness({ ...config, egress });
   }
 }
 

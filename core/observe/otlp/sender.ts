@@ -13,6 +13,7 @@ import { Pool } from "undici";
 import type { Random } from "../../action/id.ts";
 import { type RetryDelays, retryDelay } from "../../action/retry.ts";
 import type { TelemetryTarget } from "../../config/gateway-config.ts";
+import type { EgressGuard } from "../../egress/egress-guard.ts";
 import type { ExportResult } from "../feature-metrics.ts";
 
 /** `again`: a retry may succeed. `refused`: it cannot. */
@@ -37,7 +38,11 @@ export class OtlpSender {
   readonly #onFault: (fault: string) => void;
 
   /** `onFault` is called with the reason of a failed export: a status, or the error of the connection. */
-  constructor({ endpoint, protocol, headers, timeoutMs }: SenderTarget, onFault: (fault: string) => void) {
+  constructor(
+    { endpoint, protocol, headers, timeoutMs }: SenderTarget,
+    egress: EgressGuard,
+    onFault: (fault: string) => void,
+  ) {
     const url = new URL(endpoint);
     this.#path = url.pathname.replace(/\/$/, "");
     this.#query = url.search;
@@ -45,7 +50,7 @@ export class OtlpSender {
     this.#headers = { ...headers, "content-type": type };
     this.#timeoutMs = timeoutMs;
     this.#onFault = onFault;
-    this.#pool = new Pool(url.origin, { connections, connect: { timeout: timeoutMs } });
+    this.#pool = new Pool(url.origin, { connections, connect: egress.connector(url, timeoutMs) });
   }
 
   /** Never rejects. */

@@ -19,6 +19,7 @@ import {
 import type { Clock, Random } from "../../action/id.ts";
 import type { Tracer } from "../../action/trace.ts";
 import type { TelemetryTarget } from "../../config/gateway-config.ts";
+import type { EgressGuard } from "../../egress/egress-guard.ts";
 import type { TelemetryMetrics } from "../feature-metrics.ts";
 import type { RegistryMetric, RegistryValue } from "../open-metrics.ts";
 import { type Delivery, OtlpSender, Reporter, SpanQueue } from "./sender.ts";
@@ -33,6 +34,7 @@ export interface TelemetryOptions {
   readonly readMetrics: () => Promise<readonly RegistryMetric[]>;
   readonly clock: Clock;
   readonly random: Random;
+  readonly egress: EgressGuard;
   /** Called with the reason of each failed export. */
   readonly onFault: (fault: string) => void;
 }
@@ -46,8 +48,8 @@ export interface Telemetry {
 
 /** Starts the export to a collector. No request ever waits for the collector. */
 export function openTelemetry(options: TelemetryOptions): Telemetry {
-  const { target, identity, providers, metrics, random, onFault } = options;
-  const sender = new OtlpSender(target, onFault);
+  const { target, identity, providers, metrics, random, egress, onFault } = options;
+  const sender = new OtlpSender(target, egress, onFault);
   const resource = resourceFromAttributes({ "service.name": identity.name, "service.version": identity.version });
   const serializer = target.protocol === "http/json" ? JsonTraceSerializer : ProtobufTraceSerializer;
   const processor = new SpanQueue({

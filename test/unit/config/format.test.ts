@@ -31,6 +31,22 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
       "a:80:80",
     ],
   },
+  private_host: {
+    fit: ["mcp.corp.example", "*.corp.example", "tools", "10.0.0.1", "fd00::1"],
+    unfit: [
+      "",
+      "*",
+      "*.",
+      "*.example",
+      "a.*.example",
+      "*a.example",
+      "*.10.0.0.1:80",
+      "a:80",
+      "[::1]",
+      "http://a",
+      "a/b",
+    ],
+  },
   origin: {
     fit: ["https://a.example", "http://localhost:3000", "http://[::1]:1", "vscode-webview://x"],
     unfit: [

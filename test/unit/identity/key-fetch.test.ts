@@ -1,11 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { fetchSigningKeys, KeyFetchError } from "../../../core/identity/key-fetch.ts";
+import { egress } from "../../support/egress.ts";
 import { jsonAnswer, type KeyServer, newIssuerKey, publishedKey, startKeyServer } from "../../support/token-issuer.ts";
 
 const canary = "canary-of-the-key-server";
 
-describe("fetchSigningKeys({issuer, jwksUri})", () => {
+describe("fetchSigningKeys({issuer, jwksUri}, egress)", () => {
   let server: KeyServer;
   beforeEach(async () => {
     server = await startKeyServer();
@@ -14,7 +15,7 @@ describe("fetchSigningKeys({issuer, jwksUri})", () => {
 
   /** The fault of a fetch; nothing that the server said is part of it. */
   async function faultOf(jwksUri: string | null = server.jwksUri, issuer: string = server.issuer): Promise<string> {
-    const cause = await fetchSigningKeys({ issuer, jwksUri }).catch((error: unknown) => error);
+    const cause = await fetchSigningKeys({ issuer, jwksUri }, egress).catch((error: unknown) => error);
     if (!(cause instanceof KeyFetchError)) throw new Error("expected a KeyFetchError");
     expect(cause.message).not.to.contain(canary);
     return cause.fault;
@@ -23,7 +24,7 @@ describe("fetchSigningKeys({issuer, jwksUri})", () => {
   it("reads the keys of a given address, and of the one that the issuer's metadata names", async () => {
     server.publish([await publishedKey(newIssuerKey("a"))]);
     for (const jwksUri of [server.jwksUri, null]) {
-      const { keys } = await fetchSigningKeys({ issuer: server.issuer, jwksUri });
+      const { keys } = await fetchSigningKeys({ issuer: server.issuer, jwksUri }, egress);
       expect(keys.map(({ kid }) => kid)).to.deep.equal(["a"]);
     }
   });
@@ -36,7 +37,7 @@ describe("fetchSigningKeys({issuer, jwksUri})", () => {
       { kty: "oct", k: "c2VjcmV0", kid: "shared" },
       { kty: "RSA", kid: "wide", n: "A".repeat(1_367), e: "AQAB" },
     ]);
-    const { keys } = await fetchSigningKeys(server);
+    const { keys } = await fetchSigningKeys(server, egress);
     expect(keys.map((key) => [key.kid, Object.keys(key).sort()])).to.deep.equal([
       ["private", ["crv", "kid", "kty", "x", "y"]],
     ]);
@@ -120,7 +121,7 @@ describe("fetchSigningKeys({issuer, jwksUri})", () => {
         } else if (request.url === "/team/keys") jsonAnswer({ keys: [{ kty: "EC", kid: "team" }] })(request, response);
         else response.writeHead(404).end();
       });
-      const { keys } = await fetchSigningKeys({ issuer, jwksUri: null });
+      const { keys } = await fetchSigningKeys({ issuer, jwksUri: null }, egress);
       expect(keys.map(({ kid }) => kid)).to.deep.equal(["team"]);
     });
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { ProviderFleet } from "../../../core/provider/fleet.ts";
 import { type ModelProvider, scripts } from "../../fixture/model-provider.ts";
+import { egress } from "../../support/egress.ts";
 import { loadText } from "../config/fixture.ts";
 import { FleetWorld, providerKey } from "./fixture.ts";
 
@@ -179,6 +180,7 @@ describe("ProviderFleet.health()", () => {
       bounds: { bytes: 1, json: { depth: 1, nodes: 1, stringLength: 1, reader: "tolerant" } },
       clock: Date.now,
       elapsedMs: () => 0,
+      egress,
     });
     expect(fleet.health().map(({ name, enabled }) => [name, enabled])).to.deep.equal([["off", false]]);
     expect(fleet.models).to.deep.equal([]);

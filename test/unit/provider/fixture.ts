@@ -8,6 +8,7 @@ import type { Candidate } from "../../../core/provider/outgoing.ts";
 import type { WireEvent } from "../../../core/provider/wire/event-reader.ts";
 import { ModelProvider } from "../../fixture/model-provider.ts";
 import { makeAction } from "../../support/action.ts";
+import { egress } from "../../support/egress.ts";
 import { permit } from "../../support/permission.ts";
 
 export const providerKey = "sk-provider-key-0001";
@@ -75,6 +76,7 @@ export class FleetWorld {
     this.#fleet = new ProviderFleet({
       providers,
       routes,
+      egress,
       bounds: { bytes: 1_048_576, json: { depth: 64, nodes: 100_000, stringLength: 1_048_576, reader: "tolerant" } },
       clock: Date.now,
       elapsedMs: () => this.nowMs,

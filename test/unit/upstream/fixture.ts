@@ -9,6 +9,7 @@ import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "
 import type { ConnectionListener, GroupScope, UpstreamEvent } from "../../../core/upstream/connection.ts";
 import { UpstreamFleet } from "../../../core/upstream/fleet.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";
+import { egress } from "../../support/egress.ts";
 
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -75,6 +76,7 @@ export function openFleet(configs: readonly UpstreamConfig[], replyBytes = 1_000
     replyBounds: bounds,
     replyBytes,
     shares,
+    egress,
     clock: Date.now,
     gatewayInfo: { name: "gateway", version: "1.0.0" },
     onEvent: (event) => events.push(event),

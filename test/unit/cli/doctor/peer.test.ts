@@ -17,6 +17,7 @@ import {
 } from "../../../../core/cli/doctor/peer.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
+import { egress } from "../../../support/egress.ts";
 import { freePort } from "../../../support/free-port.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
 
@@ -166,9 +167,9 @@ describe("doctor: who has to be there", () => {
     });
   });
 
-  describe("reachProblem(url)", () => {
+  describe("reachProblem(url, egress)", () => {
     it("finds a name that nobody has", async () => {
-      expect(await reachProblem("https://nobody.invalid/")).to.match(/no such host|cannot be looked up/);
+      expect(await reachProblem("https://nobody.invalid/", egress)).to.match(/no such host|cannot be looked up/);
     });
 
     it("finds a certificate that nobody vouches for", async () => {
@@ -177,7 +178,7 @@ describe("doctor: who has to be there", () => {
       execFileSync("openssl", [...made, "-keyout", key, "-out", cert], { stdio: "ignore" });
       const server = createSecureServer({ key: await readFile(key), cert: await readFile(cert) });
       await listen(server, port);
-      expect(await reachProblem(`https://localhost:${port}/`)).to.match(/SELF_SIGNED/);
+      expect(await reachProblem(`https://localhost:${port}/`, egress)).to.match(/SELF_SIGNED/);
       await close(server);
     });
 
@@ -186,7 +187,7 @@ describe("doctor: who has to be there", () => {
         createServer((socket) => socket.resume()),
         port,
       );
-      expect(await reachProblem(`https://127.0.0.1:${port}/`)).to.equal("no answer within 3 s");
+      expect(await reachProblem(`https://127.0.0.1:${port}/`, egress)).to.equal("no answer within 3 s");
       await close(server);
     });
   });

@@ -12,6 +12,7 @@ import type { Witness } from "../../../../core/evidence/witness/witness.ts";
 import { FileWitness } from "../../../../core/evidence/witness/witness-file.ts";
 import { GitWitness } from "../../../../core/evidence/witness/witness-git.ts";
 import { HttpWitness } from "../../../../core/evidence/witness/witness-http.ts";
+import { egress } from "../../../support/egress.ts";
 import { rejection } from "../../../support/ledger-world.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 3));
@@ -72,7 +73,7 @@ function inOwnWorld(): void {
 
 const kinds: readonly (readonly [string, () => Witness])[] = [
   ["FileWitness", () => new FileWitness("w", join(folder, "not", "yet", "there"))],
-  ["HttpWitness", () => new HttpWitness({ name: "w", url, headers: {} })],
+  ["HttpWitness", () => new HttpWitness({ name: "w", url, headers: {}, egress })],
   ["GitWitness, bare", () => new GitWitness("w", join(folder, "bare"))],
   ["GitWitness, with a work tree", () => new GitWitness("w", join(folder, "work"))],
 ];
@@ -148,7 +149,8 @@ describe("FileWitness", () => {
 describe("HttpWitness", () => {
   inOwnWorld();
 
-  const witness = (): HttpWitness => new HttpWitness({ name: "w", url, headers: { authorization: "Bearer s3cret" } });
+  const headers = { authorization: "Bearer s3cret" };
+  const witness = (): HttpWitness => new HttpWitness({ name: "w", url, headers, egress });
 
   it("sends its headers", async () => {
     await witness().append("chain", note("a"));
