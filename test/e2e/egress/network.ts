@@ -37,7 +37,12 @@ export class Network {
 
   /** The addresses and ports to which programs opened connections, such as `127.0.0.1 80`. */
   async connections(): Promise<readonly string[]> {
-    return (await readFile(this.#path("log"), "utf8").catch(() => "")).split("\n").slice(0, -1);
+    return (await this.#lines()).filter((line) => !line.startsWith("? "));
+  }
+
+  /** The names of this network that programs looked up. */
+  async lookedUp(): Promise<ReadonlySet<string>> {
+    return new Set((await this.#lines()).filter((line) => line.startsWith("? ")).map((line) => line.slice(2)));
   }
 
   /** Opens a connection to each place from a program that has no guard. Rejects where one fails. */
@@ -57,6 +62,10 @@ export class Network {
 
   async remove(): Promise<void> {
     await rm(this.#folder, { recursive: true });
+  }
+
+  async #lines(): Promise<readonly string[]> {
+    return (await readFile(this.#path("log"), "utf8").catch(() => "")).split("\n").slice(0, -1);
   }
 
   #path(name: string): string {
