@@ -297,24 +297,30 @@ export function didYouMeanHint(value: string, known: readonly string[]): string 
 function fill(schema: TSchema & Annotations, value: Json, pointer: string, misfits: ReadonlySet<string>): unknown {
   if (misfits.has(pointer)) return undefined;
   if (Array.isArray(value)) {
-    return value.map((item, index) => fill(schema.items ?? {}, item, `${pointer}/${index}`, misfits));
+    return value.map((item, index) => fill(schema.items ?? {}, item, pointerBelow(pointer, index, misfits), misfits));
   }
   if (value === null || typeof value !== "object") return value;
   const given = value as Readonly<Record<string, Json>>;
   if (schema.properties === undefined) {
     const members = Object.entries(given).map(([key, member]) => {
-      return [key, fill(memberSchema(schema, key), member, `${pointer}/${pointerSegment(key)}`, misfits)];
+      return [key, fill(memberSchema(schema, key), member, pointerBelow(pointer, key, misfits), misfits)];
     });
     return Object.fromEntries(members);
   }
   const members = Object.entries<TSchema & Annotations>(schema.properties).flatMap(([key, member]) => {
-    const below = `${pointer}/${pointerSegment(key)}`;
+    const below = pointerBelow(pointer, key, misfits);
     if (!isApplicable(member, given)) return [[key, null]];
     if (Object.hasOwn(given, key)) return [[key, fill(member, given[key] as Json, below, misfits)]];
     const fallback = misfits.has(below) ? undefined : defaultOf(member);
     return fallback === undefined && !misfits.has(below) ? [] : [[key, fallback]];
   });
   return Object.fromEntries(members);
+}
+
+/** The pointer to a member or item, as misfits name them; nobody reads it where there are none. */
+function pointerBelow(pointer: string, key: string | number, misfits: ReadonlySet<string>): string {
+  if (misfits.size === 0) return pointer;
+  return `${pointer}/${typeof key === "number" ? key : pointerSegment(key)}`;
 }
 
 function isApplicable({ onlyWhere }: Annotations, siblings: Readonly<Record<string, Json>>): boolean {

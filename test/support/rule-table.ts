@@ -35,7 +35,7 @@ const agentic: Readonly<Record<string, ListedRisk>> = {
 const mcp: Readonly<Record<string, ListedRisk>> = {
   "OWASP-MCP01": { title: "Token mismanagement and secret exposure", otherwise: nowhere },
   "OWASP-MCP02": { title: "Privilege escalation by scope creep", otherwise: "roles, task manifests and tickets" },
-  "OWASP-MCP03": { title: "Tool poisoning", otherwise: nowhere },
+  "OWASP-MCP03": { title: "Tool poisoning", otherwise: "approvals end where a definition changes" },
   "OWASP-MCP04": {
     title: "Software supply chain attacks",
     otherwise: "signed packs and plugins; servers are the operator's choice",

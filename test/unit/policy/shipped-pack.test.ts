@@ -8,7 +8,7 @@ import { optionsFor } from "../../support/policy-pack.ts";
 const root = join(repositoryRoot, "policy-packs");
 
 describe("the policy packs", () => {
-  for (const name of ["baseline", "shell", "git", "sql", "egress", "secrets"]) {
+  for (const name of ["baseline", "shell", "git", "sql", "egress", "secrets", "tool-integrity"]) {
     describe(name, () => {
       const folder = join(root, name);
       let compiled: CompiledPack;
