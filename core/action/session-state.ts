@@ -35,6 +35,11 @@ export interface SessionState {
   readonly new_tool: boolean;
   /** One of a name; the first that came. */
   readonly taints: readonly Taint[];
+  /**
+   * The hosts, paths and addresses of this action that an untrusted answer named first, in a form in which equal ones are equal
+   * texts: at most 20. Absent where there are none.
+   */
+  readonly untrusted_values?: readonly string[];
 }
 
 /** An earlier action of the same session. */

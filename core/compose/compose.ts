@@ -127,6 +127,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...evidence,
     ...config.sessions,
     observer: metrics.sessions,
+    hasUntrusted: config.upstreams.some(({ untrusted }) => untrusted.length > 0),
+    isExpected: (tenant, task, value) => plans.manifests.find(tenant, task)?.plan.expects(value) ?? false,
     onSweepFailed: ({ message }) => log.warn({ cause: message }, "session_sweep_failed"),
     ...time,
     events: readEvents,

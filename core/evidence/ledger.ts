@@ -96,6 +96,11 @@ export class Ledger {
     });
   }
 
+  /** Returns the secret under which sessions of a tenant digest values. Throws where the tenant has no evidence, or is refused. */
+  valueKey(tenant: string): string {
+    return this.#chains.get(tenant).wrapping.authenticate("session-values-v1", tenant);
+  }
+
   /**
    * Takes the next writer epoch, checks every chain against its high-water mark, and records `unknown` for each
    * dispatched decision a former process left without outcome. Throws STATE_UNUSABLE where the marks are damaged.

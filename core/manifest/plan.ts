@@ -6,6 +6,7 @@ import { GatewayError } from "../action/error.ts";
 import { foundPaths, newPlaceSearch, searchPaths } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { findNamedValues, type NamedValue } from "../fact/named-value.ts";
 import { valuesAt } from "../fact/stated-value.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { manifestDigest, readTaskManifest, type TaskManifest } from "./task-manifest.ts";
@@ -38,6 +39,8 @@ class Plan {
   readonly #hosts: PatternList | null;
   readonly #addresses: PatternList | null;
   readonly #values: readonly ValuePattern[];
+  /** Compiled when it is first asked for. */
+  #named: NamedPatterns | undefined;
 
   constructor(manifest: TaskManifest) {
     this.#manifest = manifest;
@@ -64,6 +67,15 @@ class Plan {
         this.#checkValues(action),
       );
     return found.filter((departure) => departure !== undefined);
+  }
+
+  /** Returns whether the manifest names a host, a path or an address: by a glob that is not merely `*`. */
+  expects(value: string): boolean {
+    this.#named ??= compileNamed(this.#manifest);
+    const { values, texts, domains } = this.#named;
+    if (value.startsWith("/")) return values.has(value) || texts.has(value) || domains.hasPath(value);
+    const [host = ""] = value.split("/", 1);
+    return [value, host].some((each) => values.has(each) || texts.has(each.toLowerCase()) || domains.hasHost(each));
   }
 
   #checkExpiry(now: number): Departure | undefined {
@@ -149,6 +161,26 @@ function compileValues(tools: NonNullable<TaskManifest["arguments"]>): readonly 
   return Object.entries(tools).flatMap(([tool, places]) =>
     Object.entries(places).map(([place, globs]) => ({ tool, place, expected: new PatternList(globs) })),
   );
+}
+
+/** Everything that a manifest names: values, and globs of them without letter case. */
+interface NamedPatterns {
+  readonly values: ReadonlySet<string>;
+  readonly texts: PatternList;
+  readonly domains: WriteDomains;
+}
+
+function compileNamed({ write_domains: domains, arguments: tools = {}, ...lists }: TaskManifest): NamedPatterns {
+  const values = Object.values(tools).flatMap((places) => Object.values(places).flat());
+  const { expected_hosts: hosts = [], expected_addresses: addresses = [], expected_resources: resources } = lists;
+  const named = [...values, ...hosts, ...addresses, ...resources].filter((glob) => /[^*?]/.test(glob));
+  const found = new Set<NamedValue>();
+  for (const glob of [...named, ...domains]) findNamedValues(glob, found);
+  return {
+    values: new Set(Array.from(found, (value) => value.slice(value.indexOf(":") + 1))),
+    texts: new PatternList(named.map((glob) => glob.replace(/^[@#]|^[a-z]+:\/\//i, "").toLowerCase())),
+    domains: new WriteDomains(domains.filter((glob) => /[^*?]/.test(glob))),
+  };
 }
 
 /** Returns the text that globs are compared with; null for an object or a list. */

@@ -280,6 +280,7 @@ const actionMembers = {
         }),
         { default: [], maxItems: 64 },
       ),
+      untrusted_values: labels("The hosts, paths and addresses of the action that an untrusted answer named first."),
     }),
   ),
 };

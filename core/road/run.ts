@@ -238,8 +238,9 @@ async function dispatchOnce<Reply>(
 
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
 async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
-  const judged = await evaluateOrBlock(road, withOutput(action, output), span);
-  await recordTaints(road, action, judged);
+  const answered = withOutput(action, output);
+  const judged = await evaluateOrBlock(road, answered, span);
+  await recordTaints(road, answered, judged);
   return judged;
 }
 

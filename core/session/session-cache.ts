@@ -68,10 +68,19 @@ export class SessionCache {
   put(tenant: string, session: string, entry: SessionEntry): BatchOperation {
     const key = headKey(tenant, session);
     if (this.#entries.get(key) === entry) {
-      this.#historySize += entry.historySize - (this.#countedSizes.get(entry) ?? 0);
-      this.#countedSizes.set(entry, entry.historySize);
+      const size = entry.historySize + (entry.values === null ? 0 : entry.values.size);
+      this.#historySize += size - (this.#countedSizes.get(entry) ?? 0);
+      this.#countedSizes.set(entry, size);
     }
     return { type: "put", key, value: JSON.stringify(entry.head()) };
+  }
+
+  /** Counts the memory of an entry anew that remembers more values than before. */
+  weigh(tenant: string, session: string, entry: SessionEntry): void {
+    if (this.#entries.peek(headKey(tenant, session)) !== entry) return;
+    const size = entry.historySize + (entry.values?.size ?? 0);
+    this.#historySize += size - (this.#countedSizes.get(entry) ?? 0);
+    this.#countedSizes.set(entry, size);
   }
 
   /** Reads the text of a stored head. Throws EVIDENCE_UNAVAILABLE where the store cannot be read. */

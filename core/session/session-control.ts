@@ -9,9 +9,12 @@ import { SessionCache, type SessionCacheObserver } from "./session-cache.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
+import { ValueWatch } from "./value-watch.ts";
 
 /** The part of the ledger that sessions use. */
 interface SessionLedger extends SessionLog {
+  /** Returns the secret under which the values that sessions of a tenant came upon are digested. */
+  valueKey(tenant: string): string;
   status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
   refuse(tenant: string, reason: string): void;
 }
@@ -25,6 +28,10 @@ interface SessionControlOptions {
   readonly maxActive: number;
   /** A session that attempted nothing for so long is deleted. */
   readonly idleRetentionMs: number;
+  /** True where the answers of any tool are untrusted. */
+  readonly hasUntrusted: boolean;
+  /** Returns whether the manifest of a task names a value. */
+  readonly isExpected: (tenant: string, task: string, value: string) => boolean;
   readonly observer: SessionWatchObserver & SessionCacheObserver;
   readonly onSweepFailed: (cause: Error) => void;
   readonly clock: Clock;
@@ -78,7 +85,9 @@ export async function openSessionControl(options: SessionControlOptions): Promis
   const isStopped = (tenant: string, session: string): boolean =>
     killSwitch.isKilled(tenant, { scope: "session", subject: session });
   const known = { store, cache, groups, clock, limit: risk, isStopped };
-  const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer });
+  const keyOf = (tenant: string): string => ledger.valueKey(tenant);
+  const values = new ValueWatch({ isOn: options.hasUntrusted, keyOf, isExpected: options.isExpected });
+  const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, values, observer });
   await restoreKills(killSwitch, {
     store,
     tenants: tenants(),

@@ -7,13 +7,14 @@ import { forgetOldest } from "../action/recent-map.ts";
 import { maxPastActions, type PastAction, type SessionState, type Taint } from "../action/session-state.ts";
 import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { type CountedRisk, type RiskLimit, RiskMeter } from "./risk-meter.ts";
+import { type StoredValues, ValueMemory } from "./value-memory.ts";
 
 const maxToolTrail = 128;
 const noHistory: readonly PastAction[] = Object.freeze([]);
 
 /**
  * One session in memory, or the sessions of a principal that count together. Its size is bounded. Others change only `pins`,
- * `judged`, `task`, `last` and `stops`.
+ * `judged`, `task`, `last`, `stops` and `values`.
  */
 export class SessionEntry {
   readonly principal: string;
@@ -29,6 +30,8 @@ export class SessionEntry {
   task: string | null;
   /** Sessions of a group that were stopped, and stop the others of the group while they are. */
   stops: readonly string[];
+  /** The values that untrusted answers named to a group, and those that were known before; null where nothing was named. */
+  values: ValueMemory | null;
   /** The latest first. */
   history = noHistory;
   /** Approximate bytes of the history. */
@@ -50,6 +53,7 @@ export class SessionEntry {
     this.last = head?.last ?? 0;
     this.task = head?.task ?? null;
     this.stops = head?.stopped_by ?? noStops;
+    this.values = head?.untrusted_values === undefined ? null : new ValueMemory(head);
     this.#actions = head?.actions ?? 0;
     this.#reviews = head?.reviews ?? 0;
     this.#tools = new Set(head?.tools);
@@ -85,14 +89,17 @@ export class SessionEntry {
     return added.includes(true);
   }
 
-  /** Clears risk and taints; counts and history stay. Returns a function that restores them beside what came since. */
+  /** Clears risk, taints and values; counts and history stay. Returns a function that restores them beside what came since. */
   reset(): () => void {
-    const { risk, taints } = this;
+    const { risk, taints, values } = this;
+    this.values = null;
     this.risk = new RiskMeter(this.#limit);
     this.taints = new TaintSet();
     return () => {
       this.risk.add(risk.score(this.last), this.last);
       for (const taint of taints.list) this.taints.add(taint);
+      if (values !== null && this.values !== null) values.join(this.values);
+      this.values = values;
     };
   }
 
@@ -129,6 +136,7 @@ export class SessionEntry {
       tool_count: this.#toolCount,
       ...(this.task === null ? {} : { task: this.task }),
       ...(this.stops.length === 0 ? {} : { stopped_by: this.stops }),
+      ...(this.values === null ? {} : this.values.stored()),
     };
   }
 }
@@ -173,11 +181,17 @@ export class TaintSet {
 
   /**
    * Resolves when all taints of these names are on record. Calls `record` for those that are not being recorded, and
-   * rejects as it does; they are recorded by the next call then.
+   * rejects as it does; they are recorded by the next call then. `renewed`: a name that is recorded again, with the values that
+   * came with it.
    */
-  async settle(names: readonly string[], record: (names: readonly string[]) => Promise<void>): Promise<void> {
+  async settle(
+    names: readonly string[],
+    record: (names: readonly string[]) => Promise<void>,
+    renewed?: string,
+  ): Promise<void> {
     const due = names.filter((name) => this.#unrecorded.get(name) === null);
     if (due.length > 0) this.#trackAttempt(due, record(due));
+    if (renewed !== undefined && !due.includes(renewed)) await record([renewed]);
     await Promise.all(names.map((name) => this.#unrecorded.get(name)));
   }
 
@@ -258,7 +272,7 @@ function copyPlaces(places: readonly string[]): readonly string[] {
 }
 
 /** The stored state of a session, or of a group: all of it but the history. */
-export interface SessionHead {
+export interface SessionHead extends StoredValues {
   readonly principal: string;
   readonly risk: CountedRisk;
   readonly actions: number;
@@ -324,6 +338,7 @@ export function readHead(session: string, text: string): SessionHead {
 function isHead(value: unknown): value is SessionHead {
   if (!isJsonObject(value)) return false;
   const { principal, risk, actions, reviews, last, taints, tools, tool_count: count, task, stopped_by: stops } = value;
+  const { untrusted_values: values, untrusted_overflow: overflow } = value;
   return (
     typeof principal === "string" &&
     Array.isArray(risk) &&
@@ -333,7 +348,9 @@ function isHead(value: unknown): value is SessionHead {
     taints.every(isTaint) &&
     isTexts(tools) &&
     (task === undefined || typeof task === "string") &&
-    (stops === undefined || isTexts(stops))
+    (stops === undefined || isTexts(stops)) &&
+    (values === undefined || typeof values === "string") &&
+    (overflow === undefined || overflow === true)
   );
 }
 

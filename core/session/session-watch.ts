@@ -5,6 +5,7 @@ import type { Evaluation } from "../action/evaluation.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
+import { untrustedTaint } from "../action/session-state.ts";
 import type { KillTarget } from "../kill/kill.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
@@ -23,6 +24,7 @@ import {
 import { type ReviewFlood, type RiskLimit, riskOf, taintsOf } from "./risk-meter.ts";
 import type { SessionCache } from "./session-cache.ts";
 import { groupId, headKey, isGroup, type KnownTool, type SessionEntry, ToolTable } from "./session-entry.ts";
+import type { ValueWatch } from "./value-watch.ts";
 
 export interface SessionWatchObserver {
   /** Called when a session reaches the threshold while risk is in shadow mode. */
@@ -39,10 +41,14 @@ interface SessionWatchOptions {
   readonly limit: RiskLimit;
   readonly killSwitch: Pick<KillSwitch, "ref" | "isKilled" | "kill">;
   readonly reviews: Pick<ReviewFlood, "count">;
+  readonly values: ValueWatch;
   readonly observer: SessionWatchObserver;
 }
 
 const maxStops = 64;
+/** Taints of answers whose values are remembered. */
+const untrustedTaints: ReadonlySet<string> = new Set([untrustedTaint, "injection"]);
+const noValues: readonly string[] = [];
 /** Age at which the stored time of a group's last action is renewed, so that a group in use is not deleted. */
 const renewMs = 3_600_000;
 
@@ -79,7 +85,9 @@ export class SessionWatch implements Participant {
     const [{ entry }, { entry: group }] = counted;
     const known = this.#tools.find(attempted);
     const state = entry.state(known, this.#options.clock(), group);
-    return joinSession(this.#options, counted, known, { session_state: state, history: entry.history });
+    const named = group.values === null ? noValues : this.#options.values.find(attempted, group);
+    const shown = named.length === 0 ? state : { ...state, untrusted_values: named };
+    return joinSession(this.#options, counted, known, { session_state: shown, history: entry.history });
   }
 
   #open({ tenant, session, principal, task }: Counting): CountedList {
@@ -99,23 +107,32 @@ export class SessionWatch implements Participant {
 
   /**
    * Adds the taints of an evaluation to the session: in force when this returns, durable and on record when the promise
-   * resolves. Rejects with EVIDENCE_UNAVAILABLE where they cannot be recorded.
+   * resolves; so are the values that an untrusted answer names. Rejects with EVIDENCE_UNAVAILABLE where they cannot be recorded.
    */
   async recordTaints(action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
+    const { values, clock, observer } = this.#options;
     const names = taintsOf(action, evaluation);
+    const isAnswer = evaluation.phase === "output" && evaluation.decision === "allow";
+    const isKnown = isAnswer ? names.length === 0 : evaluation.phase === "input";
+    if (isKnown && values.isOn) values.learnKnown(action, this.#open(action));
     if (names.length === 0) return;
-    const { tenant, session, id } = action;
     const counted = this.#open(action);
-    const [{ entry }] = counted;
     checkRoom(counted, action, names);
     const known = this.#tools.find(action);
-    const isNew = taintAll(counted, names, action, known, this.#options.clock());
-    if (isNew) this.#options.observer.tainted();
+    if (taintAll(counted, names, action, known, clock())) observer.tainted();
     const { target, tool } = known;
-    await entry.taints.settle(names, (taints) => {
-      const detail = { event: "tainted", session: session.id, taints, action: id, target, tool };
-      return this.#record(tenant, counted, detail, () => undefined);
-    });
+    const record = (taints: readonly string[]): Promise<void> => {
+      const detail = { event: "tainted", session: action.session.id, taints, action: action.id, target, tool };
+      return this.#record(action.tenant, counted, detail, () => undefined);
+    };
+    const source = names.find((name) => untrustedTaints.has(name));
+    for (const each of counted) if (each !== undefined) each.entry.pins++;
+    try {
+      const isNew = isAnswer && source !== undefined && (await values.learnUntrusted(action, counted));
+      await counted[0].entry.taints.settle(names, record, isNew ? source : undefined);
+    } finally {
+      for (const each of counted) if (each !== undefined) each.entry.pins--;
+    }
   }
 
   /**

@@ -209,6 +209,8 @@ export interface SessionState {
   readonly tools: number;
   readonly new_tool: boolean;
   readonly taints: readonly Taint[];
+  /** The hosts, paths and addresses of this action that an untrusted answer named first; absent where there are none. */
+  readonly untrusted_values?: readonly string[];
 }
 
 /** Content that the session read, which may influence everything after it. */

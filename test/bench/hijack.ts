@@ -1,27 +1,46 @@
-/** Takes every script of `support/hijack.ts` through a gateway under session-watch alone, and prints what became of them. */
-import { benign, doubtful, hijacked, type Script } from "../support/hijack.ts";
-import { type Run, runScripts, runsWith } from "../support/hijack-run.ts";
+/** Takes the scripts of `test/corpus/hijack` through a gateway, with and without manifests, and prints what became of them. */
+import { corpusUpstreams, hijackCorpus } from "../support/hijack-corpus.ts";
+import { type CorpusRun, corpusPacks, runCorpus } from "../support/hijack-run.ts";
 import { WatchedSite } from "../support/watched-site.ts";
 
-const site = await WatchedSite.open();
-try {
-  print("| sessions | scripts | injected actions that came through | with a held step | with a blocked step |");
-  print("|---|---|---|---|---|");
-  const runs = await report("hijacked", hijacked);
-  await report("benign", benign);
-  await report("benign, where only a person can tell", doubtful);
-  for (const { name } of runs.filter(({ harmed }) => harmed)) print(`\ncame through: ${name}`);
-} finally {
-  await site.stop();
+const benign = hijackCorpus.map((script) => script.benign);
+const hijacked = hijackCorpus.flatMap((script) => script.hijacked);
+
+for (const hasManifest of [true, false]) {
+  const site = await WatchedSite.open({
+    upstreams: corpusUpstreams,
+    packs: corpusPacks,
+    agents: benign.length + hijacked.length,
+  });
+  try {
+    print(hasManifest ? "with a manifest for each session" : "without manifests, by value");
+    print("| suite | scripts | hijacked sessions | stopped | benign sessions asked |");
+    print("|---|---|---|---|---|");
+    const runs = {
+      hijacked: await runCorpus(site, hijacked, hasManifest),
+      benign: await runCorpus(site, benign, hasManifest),
+    };
+    for (const suite of Object.keys(corpusUpstreams)) {
+      const of = (all: readonly CorpusRun[]): readonly CorpusRun[] => all.filter((run) => run.suite === suite);
+      printRow(suite, of(runs.hijacked), of(runs.benign));
+    }
+    printRow("all", runs.hijacked, runs.benign);
+    for (const { suite, name } of runs.hijacked.filter((run) => run.harmed)) print(`not stopped: ${suite}, ${name}`);
+    for (const { suite, name } of runs.benign.filter((run) => run.asked)) print(`asked: ${suite}, ${name}`);
+    print("");
+  } finally {
+    await site.stop();
+  }
 }
 
-async function report(name: string, scripts: readonly Script[]): Promise<readonly Run[]> {
-  const runs = await runScripts(site, scripts);
-  const share = (count: number): string => `${count} (${((100 * count) / runs.length).toFixed(1)} %)`;
-  const harmed = runs.filter((run) => run.harmed).length;
-  const columns = [harmed, runsWith(runs, "held").length, runsWith(runs, "blocked").length].map(share);
-  print(`| ${[name, runs.length, ...columns].join(" | ")} |`);
-  return runs;
+function printRow(suite: string, attacked: readonly CorpusRun[], honest: readonly CorpusRun[]): void {
+  const stopped = attacked.filter((run) => !run.harmed).length;
+  const asked = honest.filter((run) => run.asked).length;
+  print(`| ${suite} | ${honest.length} | ${attacked.length} | ${share(stopped, attacked)} | ${share(asked, honest)} |`);
+}
+
+function share(count: number, all: readonly CorpusRun[]): string {
+  return `${count} (${((100 * count) / all.length).toFixed(1)} %)`;
 }
 
 function print(line: string): void {

@@ -4,7 +4,7 @@ import { repositoryRoot } from "../check/source-tree.ts";
 import { scorePack } from "../support/pack-mutation.ts";
 
 describe("a small mistake in a shipped pack", () => {
-  for (const name of ["baseline", "shell", "git", "sql", "egress", "secrets", "tool-integrity"]) {
+  for (const name of ["baseline", "shell", "git", "sql", "egress", "secrets", "tool-integrity", "session-watch"]) {
     it(`is found by the pack's own tests 95 times of 100 in ${name}`, async () => {
       const { killed, survivors } = await scorePack(join(repositoryRoot, "policy-packs", name));
       expect(killed).to.be.above(50);

@@ -15,6 +15,10 @@ import { pendingOf } from "./road-world.ts";
 export interface SessionSettings {
   readonly risk?: Partial<RiskLimit>;
   readonly maxActive?: number;
+  /** False where the operator calls no tool untrusted. */
+  readonly hasUntrusted?: boolean;
+  /** By task, the values that its manifest names. */
+  readonly expected?: Readonly<Record<string, readonly string[]>>;
 }
 
 export const dayMs = 86_400_000;
@@ -71,6 +75,8 @@ export class SessionWorld {
       risk: { killAt: 0, windowMs: 80_000, mode: "enforce", ...risk },
       maxActive,
       idleRetentionMs: dayMs,
+      hasUntrusted: this.#settings.hasUntrusted ?? true,
+      isExpected: (_, task, value) => this.#settings.expected?.[task]?.includes(value) ?? false,
       onSweepFailed: ({ message }) => this.sweepFailures.push(message),
       observer: {
         wouldKill: () => observed.wouldKill++,

@@ -26,10 +26,22 @@ export interface WatchedSiteOptions {
   readonly shadowRules?: string;
   /** Further top-level keys. */
   readonly more?: string;
+  /** Shipped packs beside session-watch. */
+  readonly packs?: readonly string[];
+  /** In place of those of most tests. */
+  readonly upstreams?: Readonly<Record<string, WatchedUpstream>>;
+  readonly agents?: number;
+}
+
+/** An upstream's tools with their capabilities, and what the operator says of them. */
+export interface WatchedUpstream {
+  readonly tools: Readonly<Record<string, string>>;
+  readonly untrusted: readonly string[];
+  readonly facts?: object;
 }
 
 /** Each upstream's tools, and what they do. What those that `outside` names bring in, strangers wrote. */
-const upstreams: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const usualTools: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   files: { read_file: "read", write_file: "write", delete_file: "delete", read_vault: "read", odd_read: "read" },
   web: { fetch_page: "read", http_post: "network" },
   mail: { read_mail: "read", send_mail: "network" },
@@ -38,6 +50,11 @@ const upstreams: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   data: { execute_sql: "write" },
 };
 const outside = ["fetch_page", "read_mail", "read_issue", "read_repository"];
+const usualUpstreams: Readonly<Record<string, WatchedUpstream>> = Object.fromEntries(
+  Object.entries(usualTools).map(([name, tools]) => {
+    return [name, { tools, untrusted: Object.keys(tools).filter((tool) => outside.includes(tool)) }];
+  }),
+);
 
 /** Everything is allowed but one tool that is blocked and one that is held: whatever else is held, session-watch holds. */
 const rules = `rules:
@@ -53,6 +70,7 @@ export class WatchedSite {
   readonly key: string;
   readonly foreignKey: string;
   readonly #agentKeys: string[];
+  readonly #upstreams: Readonly<Record<string, WatchedUpstream>>;
   readonly #upstream: MoodyUpstream;
   readonly #provider: ModelProvider;
 
@@ -60,10 +78,12 @@ export class WatchedSite {
     gateway: RunningGateway,
     keys: readonly [string, string],
     agentKeys: readonly string[],
+    upstreams: Readonly<Record<string, WatchedUpstream>>,
     upstream: MoodyUpstream,
     provider: ModelProvider,
   ) {
     this.gateway = gateway;
+    this.#upstreams = upstreams;
     [this.key, this.foreignKey] = keys;
     this.#agentKeys = [...agentKeys];
     this.#upstream = upstream;
@@ -73,28 +93,45 @@ export class WatchedSite {
   static async open(options: WatchedSiteOptions = {}): Promise<WatchedSite> {
     const upstream = await MoodyUpstream.start();
     const provider = await ModelProvider.start();
-    const names = Object.values(upstreams).flatMap(Object.keys);
+    const { upstreams = usualUpstreams, agents = maxAgents } = options;
+    const names = Object.values(upstreams).flatMap(({ tools }) => Object.keys(tools));
     upstream.publish(names.map((name) => ({ name, description: name, inputSchema: { type: "object" } })));
     const keys = [newKey(), newKey()] as const;
-    const agentKeys = Array.from({ length: maxAgents }, newKey);
+    const agentKeys = Array.from({ length: agents }, newKey);
     const gateway = await startGateway({
       config: configFor(upstream, provider, keys, agentKeys, options),
       files: { ...allowEverything("packs/open"), "packs/open/rules/more.yaml": rules },
       env: { PROVIDER_KEY: newKey() },
     });
-    return new WatchedSite(gateway, keys, agentKeys, upstream, provider);
+    return new WatchedSite(gateway, keys, agentKeys, upstreams, upstream, provider);
   }
 
   /** A session of an agent that has none beside it, or of the one with this key; on both roads. */
   session(label: string, key: string = this.newAgentKey()): WatchedSession {
-    return new WatchedSession(this, label, key, this.#upstream, this.#provider);
+    return new WatchedSession(this, label, key, this.#upstreams, this.#upstream, this.#provider);
   }
 
   /** Returns the key of an agent that nobody used yet. */
   newAgentKey(): string {
     const key = this.#agentKeys.pop();
-    if (key === undefined) throw new Error(`expected at most ${maxAgents} agents`);
+    if (key === undefined) throw new Error("expected no more sessions than agents");
     return key;
+  }
+
+  /** Returns the id of the next new agent's key. */
+  get nextAgent(): string {
+    return `agent-${this.#agentKeys.length - 1}`;
+  }
+
+  /** Declares a manifest of the next new agent. */
+  async declare(manifest: object): Promise<void> {
+    const response = await fetch(`${this.gateway.adminUrl}/admin/v1/manifests`, {
+      method: "POST",
+      headers: { "x-api-key": this.key, "content-type": "application/json" },
+      body: JSON.stringify({ principal: this.nextAgent, ...manifest }),
+    });
+    if (response.status !== 200)
+      throw new Error(`expected a manifest, got ${response.status} ${await response.text()}`);
   }
 
   /** The records of one session. */
@@ -114,11 +151,20 @@ export class WatchedSession {
   readonly label: string;
   readonly #site: WatchedSite;
   readonly #key: string;
+  readonly #upstreams: Readonly<Record<string, WatchedUpstream>>;
   readonly #upstream: MoodyUpstream;
   readonly #provider: ModelProvider;
   readonly #agent: Agent;
 
-  constructor(site: WatchedSite, label: string, key: string, upstream: MoodyUpstream, provider: ModelProvider) {
+  constructor(
+    site: WatchedSite,
+    label: string,
+    key: string,
+    upstreams: Readonly<Record<string, WatchedUpstream>>,
+    upstream: MoodyUpstream,
+    provider: ModelProvider,
+  ) {
+    this.#upstreams = upstreams;
     this.label = label;
     this.#site = site;
     this.#key = key;
@@ -142,13 +188,20 @@ export class WatchedSession {
     return this.#agent.hangUp();
   }
 
+  /** As clients are shown it; `upstream/tool` where several have a tool of that name. */
+  #nameOf(tool: string): string {
+    if (tool.includes("/")) return tool.replace("/", "_");
+    const [upstream] = Object.entries(this.#upstreams).find(([, { tools }]) => Object.hasOwn(tools, tool)) ?? [];
+    return `${upstream}_${tool}`;
+  }
+
   async #call({ tool, args = {}, says = "done" }: Extract<Step, { tool: string }>): Promise<Result> {
     const before = this.#upstream.calls.length;
     this.#upstream.mood = (response, id) => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text: says }] } }));
     };
-    const { result, error } = await this.#agent.call(nameOf(tool), args);
+    const { result, error } = await this.#agent.call(this.#nameOf(tool), args);
     const text = result?.content?.[0]?.text ?? `${error?.message}`;
     const reached = this.#upstream.calls.length > before;
     if (result?.isError !== true && error === undefined) return { state: "answered", reached };
@@ -173,24 +226,18 @@ export class WatchedSession {
   }
 }
 
-/** As clients are shown it. */
-function nameOf(tool: string): string {
-  const [upstream] = Object.entries(upstreams).find(([, tools]) => Object.hasOwn(tools, tool)) ?? [];
-  return `${upstream}_${tool}`;
-}
-
 function configFor(
   upstream: MoodyUpstream,
   provider: ModelProvider,
   [key, foreign]: readonly [string, string],
   agentKeys: readonly string[],
-  { settings = "", shadowRules = "", more = "" }: WatchedSiteOptions,
+  { settings = "", shadowRules = "", more = "", packs = [], upstreams = usualUpstreams }: WatchedSiteOptions,
 ): string {
-  const entries = Object.entries(upstreams).map(([name, tools]) => {
+  const entries = Object.entries(upstreams).map(([name, { tools, untrusted: strange, facts }]) => {
     const capabilities = Object.entries(tools).map(([tool, capability]) => `${tool}: ${capability}`);
-    const strange = Object.keys(tools).filter((tool) => outside.includes(tool));
     const untrusted = strange.length === 0 ? "" : `, untrusted: [${strange}]`;
-    return `  - { name: ${name}, transport: http, url: "${upstream.url}", protocol: legacy, connection: shared, tool_prefix: ${name}_, capabilities: { ${capabilities} }${untrusted} }`;
+    const stated = facts === undefined ? "" : `, facts: ${JSON.stringify(facts)}`;
+    return `  - { name: ${name}, transport: http, url: "${upstream.url}", protocol: legacy, connection: shared, tool_prefix: ${name}_, capabilities: { ${capabilities} }${untrusted}${stated} }`;
   });
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
@@ -208,6 +255,7 @@ model_gateway:
 policy:
   packs:
     - path: packs/open
+${packs.map((name) => `    - path: "${join(repositoryRoot, "policy-packs", name)}"`).join("\n")}
     - path: "${join(repositoryRoot, "policy-packs/session-watch")}"
       settings: {${settings}}
       ${shadowRules === "" ? "" : `shadow_rules: [${shadowRules}]`}

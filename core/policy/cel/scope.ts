@@ -29,6 +29,7 @@ const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shap
         age: shapes.double,
       }),
     ),
+    untrusted_values: texts,
   }),
   history: listOf(
     recordShape({
@@ -194,7 +195,7 @@ const readers: Readonly<Record<string, VariableReader>> = {
   now: computedReader("now", ({ time }) => parseTimestamp(time)),
   session_state: computedReader("session_state", (action) => {
     const state = action.session_state ?? newSession;
-    return { ...state, taints: withAges(state.taints, action) };
+    return { ...state, taints: withAges(state.taints, action), untrusted_values: state.untrusted_values ?? [] };
   }),
   // Newest first.
   history: computedReader("history", (action) => withAges(action.history ?? [], action)),

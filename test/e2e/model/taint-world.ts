@@ -155,7 +155,7 @@ model_gateway:
     - { model: messages-model, providers: [{ name: claude }] }
 sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 policy:
-  packs: [{ path: packs/open }, { path: "${join(repositoryRoot, "policy-packs/session-watch")}", mode: ${mode} }]
+  packs: [{ path: packs/open }, { path: "${join(repositoryRoot, "policy-packs/session-watch")}", mode: ${mode}, settings: { by_value: false } }]
   plugins: [{ path: "${folderOf("prompt-injection")}", phases: [input], taints: ${taints} }]
 `;
 }

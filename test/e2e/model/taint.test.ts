@@ -61,7 +61,7 @@ describe("a session that spans tools and models", () => {
       const [page, sent] = await readAndSend(world, api, "fetch", label);
       expect(page).to.include(attack);
       expect(sent).to.match(
-        /^Held for review: .*may be the wish of what `fetch` brought in \(rule session-watch\.untrusted-egress\)/,
+        /^Held for review: .*may be the wish of what `fetch` brought in, which named eve@example\.org \(rule session-watch\.untrusted-egress\)/,
       );
       expect((await world.mails()).length).to.equal(before);
       expect(world.provider.calls.at(-2)?.text).to.include(attack);

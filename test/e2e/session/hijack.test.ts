@@ -3,10 +3,10 @@ import { benign, doubtful, hijacked } from "../../support/hijack.ts";
 import { type Run, runScripts, runsWith } from "../../support/hijack-run.ts";
 import { WatchedSite } from "../../support/watched-site.ts";
 
-describe("sessions that read what strangers wrote, under session-watch alone", () => {
+describe("sessions that read what strangers wrote, under session-watch alone, where reading it is enough", () => {
   let site: WatchedSite;
   before(async () => {
-    site = await WatchedSite.open();
+    site = await WatchedSite.open({ settings: " by_value: false " });
   });
   after(() => site.stop());
 

@@ -11,6 +11,7 @@ import { PolicyChain } from "../../../core/policy/chain.ts";
 import { judgeNotification, type Road, runAction } from "../../../core/road/run.ts";
 import { SessionCache } from "../../../core/session/session-cache.ts";
 import { SessionWatch } from "../../../core/session/session-watch.ts";
+import { ValueWatch } from "../../../core/session/value-watch.ts";
 import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
 import { roadOf } from "../../support/road-world.ts";
@@ -96,6 +97,7 @@ describe("a taint on its way to the disk", () => {
       limit,
       killSwitch,
       reviews: { count: () => undefined },
+      values: new ValueWatch({ isOn: false, keyOf: () => "key", isExpected: () => false }),
       observer: { wouldKill: () => undefined, tainted: () => undefined },
     });
   }
