@@ -71,7 +71,7 @@ S56 | 4      | met  | Key rotated, label changed, SSE reconnected, HTTP<->SSE, r
 S57 | 4, 7   | met  | Review flood → bounded queue, kill switch, list still pages
 
 ## Tools, output, sessions
-S58 | -      | open | Poisoned tool definitions → hidden or flagged; real ones → ≤ 1 % flagged; unlisted tool call → block
+S58 | 18     | met  | Poisoned tool definitions → hidden or flagged; real ones → ≤ 1 % flagged; unlisted tool call → block
 S59 | 5, 6   | met  | Secret/PII in result text, structuredContent, error text, resource link, base64, JSON-escaped → redacted/blocked before any byte of it leaves
 S60 | 6      | met  | Secret split at every byte offset across stream chunks → same; abort cancels upstream and sends a well-formed end
 S61 | 7      | met  | Poisoned result then write/egress in the session → not allow; hijacked sessions ≥ 95 % stopped at an injected action, benign ones 0 blocked
@@ -103,7 +103,7 @@ S78 | 17, 22 | part | Extra members anywhere (handshake capabilities, \`_meta\`,
 S79 | 18     | open | A new session label of a stopped, tainted or flooding principal → no fresh start; a secret in pieces is found or bounded
 S80 | 22     | open | The same text in another spelling beside the judged one (\`logprobs\`, bytes, ids, structuredContent beside content, split items) → judged joined, or dropped
 S81 | 22     | open | A bundle without its tail, its kill, or the record of a policy in force, re-sealed with the right key → \`incomplete\`, both verifiers
-S82 | 18     | open | A tool's definition changed without notice between approval and use → not run; poisoned, shadowing or look-alike definition → withheld, reviewed with a diff
+S82 | 18     | met  | A tool's definition changed without notice between approval and use → not run; poisoned, shadowing or look-alike definition → withheld, reviewed with a diff
 S83 | 18     | met  | Unparsable, dynamic or disputed argument facts → \`effect: unknown\`, never allowed by a shipped rule
 
 ## Access tokens

@@ -21,11 +21,31 @@ export type Phase = (typeof phases)[number];
 /** The target of an action that goes to every upstream. No upstream can bear this name. */
 export const everyUpstream = "*";
 
+/**
+ * Reasons to withhold a tool's definition. `changed`: it is not the pinned one. `renamed`: it is new, while a pinned tool of its
+ * upstream is gone. `shadowing`: its name is that of another upstream's tool, or its text gives orders about one.
+ * `look_alike`: its name is easily taken for another upstream's. `instructions`: its text addresses the model as an attacker
+ * would. `unreviewed`: nobody approved it yet. `denied`: a reviewer denied it. `limit`: it is too large, or one too many.
+ */
+export const definitionFindings = [
+  "changed",
+  "renamed",
+  "shadowing",
+  "look_alike",
+  "instructions",
+  "unreviewed",
+  "denied",
+  "limit",
+] as const;
+export type DefinitionFinding = (typeof definitionFindings)[number];
+
 /** The definition of the tool as the upstream published it when the action was evaluated. */
 export interface ToolDefinition {
   readonly digest: string;
   readonly annotations: JsonObject;
-  /** This and the members below: in phase `list` only. */
+  /** The reasons for which the tool is hidden and its calls are blocked until a reviewer approves the definition. */
+  readonly findings?: readonly DefinitionFinding[];
+  /** These members: in phase `list` only. */
   readonly title?: string;
   readonly description?: string;
   readonly input_schema?: JsonObject;

@@ -60,6 +60,7 @@ const table = {
   TICKET_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "the ticket is in another state" },
   TICKET_SELF_ISSUE: { status: 403, jsonRpc: 1403, expose: true, text: "self-issued tickets are not allowed" },
   TICKET_LIMIT: { status: 429, jsonRpc: 1429, expose: true, text: "too many tickets" },
+  DEFINITION_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "the definition is in another state" },
   DEFINITION_CHANGED: { status: 409, jsonRpc: 1409, expose: true, text: "the tool's definition has changed" },
   POLICY_BLOCKED: { status: 403, jsonRpc: 1403, expose: true, text: "blocked by policy" },
   REVIEW_REQUIRED: { status: 403, jsonRpc: 1403, expose: true, text: "held for review" },

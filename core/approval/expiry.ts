@@ -80,6 +80,16 @@ export class ApprovalExpiry {
     await this.#recordAll(live.map((each) => this.expire(each, "connection_closed")));
   }
 
+  /** Expires every approval of a tool of an upstream whose definition is withheld: another one was reviewed. */
+  async endTool(tenant: string, target: string, tool: string): Promise<void> {
+    const live = this.#approvals.live
+      .of(tenant)
+      .filter(
+        ({ approval: { action } }) => action.protocol === "mcp" && action.target === target && action.tool === tool,
+      );
+    await this.#recordAll(live.map((each) => this.expire(each, "tool_changed")));
+  }
+
   /** Notes an approval whose last write may have happened or not: the next sweep reads its state from the store. */
   markUncertain(approval: Approval): void {
     this.#early.delete(approval.id);

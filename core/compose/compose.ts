@@ -9,6 +9,8 @@ import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { DefinitionReviews } from "../definition/definition-reviews.ts";
+import type { DefinitionStore } from "../definition/definition-store.ts";
 import { EgressGuard } from "../egress/egress-guard.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
@@ -52,7 +54,7 @@ import { type AccessParts, openAccess } from "./access.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { evidenceRules } from "./evidence-rules.ts";
 import { elapsedMs, identity, newId, replyJsonBounds } from "./identity.ts";
-import { openApprovals, openTickets } from "./permits.ts";
+import { openApprovals, openDefinitions, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
 
 /** The parts of a running gateway. */
@@ -87,6 +89,8 @@ export interface Parts extends Endpoints, AccessParts {
   /** In force when the gateway started. */
   readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
+  readonly definitions: DefinitionStore;
+  readonly definitionReviews: DefinitionReviews;
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
   readonly fairShare: FairShare;
@@ -158,6 +162,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const approvals = await openApprovals(config, { ...evidence, log, metrics, live });
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
+  const definitions = openDefinitions(config, { ...evidence, log, fleet, approvals });
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   metrics.state.watch({
     evidence: () => ({ writable: evidence.ledger.writable, chains: evidence.ledger.status() }),
@@ -197,6 +202,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     metrics,
     chain,
     fleet,
+    ...definitions,
     providers,
     sessions,
     meter,
@@ -221,6 +227,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     pluginPool,
     extensions,
     fleet,
+    ...definitions,
     providers,
     meter,
     fairShare,

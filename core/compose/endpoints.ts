@@ -6,6 +6,7 @@ import type { Participant } from "../action/participant.ts";
 import type { Tracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { DefinitionStore } from "../definition/definition-store.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import { FactReader } from "../fact/fact-reader.ts";
 import { parsersWith } from "../fact/shipped-parser.ts";
@@ -46,6 +47,7 @@ interface EndpointSources {
   readonly metrics: Metrics;
   readonly chain: PolicyChain;
   readonly fleet: UpstreamFleet;
+  readonly definitions: DefinitionStore;
   readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
   readonly tickets: Tickets;
@@ -153,7 +155,7 @@ function mcpParts(
   shared: Shared,
   waits: ReviewWaits,
 ): SseParts {
-  const { ledger, approvals, metrics, fleet, sessions } = open;
+  const { ledger, approvals, metrics, fleet, sessions, definitions } = open;
   const tell = limitWarnings((message, fields) => log.info(fields, message));
   const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
     ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
@@ -161,6 +163,7 @@ function mcpParts(
     ...shared,
     identity,
     fleet,
+    definitions,
     sessions,
     actions: new ActionFactory("mcp", Date.now, newId, {
       untrusted: new UntrustedSources(config.upstreams),

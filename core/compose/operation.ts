@@ -4,6 +4,7 @@ import { RequestReader } from "../admin/api/request-reader.ts";
 import { serviceOperations } from "../admin/api/service.ts";
 import { approvalHandlers, approvalOperations } from "../approval/operation.ts";
 import { backupHandlers, backupOperations } from "../backup/operation.ts";
+import { definitionHandlers, definitionOperations } from "../definition/operation.ts";
 import { evidenceHandlers } from "../evidence/handler.ts";
 import { evidenceOperations } from "../evidence/operation.ts";
 import { explainHandlers, explainOperations } from "../explain/operation.ts";
@@ -52,6 +53,7 @@ function servedOperations(parts: Parts, health: () => Health): readonly ServedOp
     ...serveOperations(policyOperations, policyHandlers({ policies, shadowLog: parts.metrics.shadowLog })),
     ...serveOperations(usageOperations, usageHandlers(parts)),
     ...serveOperations(upstreamOperations, upstreamHandlers(parts)),
+    ...serveOperations(definitionOperations, definitionHandlers(parts)),
     ...serveOperations(providerOperations, providerHandlers(parts)),
     ...serveOperations(notifyOperations, notifyHandlers(parts)),
     ...serveOperations(sessionOperations, sessionHandlers(parts)),

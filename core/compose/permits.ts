@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { Approvals } from "../approval/approvals.ts";
 import { approvalNotice } from "../approval/view.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { DefinitionReviews } from "../definition/definition-reviews.ts";
+import { DefinitionStore } from "../definition/definition-store.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
@@ -12,6 +14,7 @@ import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Store } from "../store/open.ts";
 import { Tickets } from "../ticket/tickets.ts";
+import type { UpstreamFleet } from "../upstream/fleet.ts";
 import { elapsedMs, newId } from "./identity.ts";
 
 interface Opening {
@@ -50,6 +53,26 @@ export function openApprovals(
     },
     onWarning: (message, fields) => log.warn(fields, message),
   });
+}
+
+/** Opens the definitions of the upstreams' tools, and their review. */
+export function openDefinitions(
+  { upstreams, approvals: { allowSelfReview } }: GatewayConfig,
+  { store, ledger, log, fleet, approvals }: Opening & { readonly fleet: UpstreamFleet; readonly approvals: Approvals },
+): { readonly definitions: DefinitionStore; readonly definitionReviews: DefinitionReviews } {
+  const definitions = new DefinitionStore({
+    store,
+    log: ledger,
+    clock: Date.now,
+    upstreams,
+    onWithheld: async (tenant, { id, upstream, tool, reasons }) => {
+      const findings = reasons.map(({ finding }) => finding);
+      log.warn({ tenant, id, upstream, tool, findings }, "definition_withheld");
+      await approvals.expiry.endTool(tenant, upstream, tool);
+    },
+  });
+  const onApproved = (upstream: string): void => fleet.announceTools(upstream);
+  return { definitions, definitionReviews: new DefinitionReviews({ store: definitions, allowSelfReview, onApproved }) };
 }
 
 /** Opens the capability tickets of all tenants. The keys that sign tickets lie apart from those that sign evidence. */

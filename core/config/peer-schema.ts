@@ -127,6 +127,17 @@ export const upstreamSchema = object("One MCP server.", {
     string("A name, or a glob with `*`.", { format: "action_glob" }),
     { default: [] },
   ),
+  definitions: object("Its tools' definitions: one that may be an attack is withheld until a reviewer approves it.", {
+    pin: flag(
+      "Pin each definition when a tenant first meets it. One that changes later, replaces a tool that is gone, takes or resembles the name of another upstream's tool, or gives orders to the model is withheld. False: all are shown as they come.",
+      { default: true },
+    ),
+    new_tools: enumeration(
+      "Tools that an upstream adds to those it listed first. `pin`: shown where nothing is found. `review`: withheld.",
+      ["pin", "review"],
+      { default: "pin" },
+    ),
+  }),
 });
 
 export const providerSchema = object("One model provider.", {

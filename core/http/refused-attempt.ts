@@ -29,11 +29,11 @@ interface Window {
 
 const usualWindowMs = 60_000;
 /** Attempts of one principal in one window that get a record each. */
-export const maxRecorded = 60;
+export const maxRecorded = 80;
 
 /** The shapes of ids that the gateway issues. Anything else may be a misplaced secret, and stays out of evidence. */
 const idShape =
-  /^(?:(?:apr|tkt)_[0-9a-f]{32}|(?:session|principal)-v1-[0-9a-f]{64}|(?:msg_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+  /^(?:(?:apr|tkt|def)_[0-9a-f]{32}|(?:session|principal)-v1-[0-9a-f]{64}|(?:msg_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /**
  * Records the requests to the admin port, GraphQL included, that holders of a key were refused: forbidden by their role,

@@ -10,6 +10,7 @@ import type { JsonBounds } from "../action/strict-json.ts";
 export const operationTags = {
   approvals: "Review of held actions",
   evidence: "Recorded evidence and its verification",
+  definitions: "Review of tool definitions",
   sessions: "Session state and the kill switch",
   tickets: "Capability tickets",
   manifests: "Task manifests",

@@ -149,6 +149,7 @@ export const decisionParameter: PathParameter = idOf(
 );
 export const sessionParameter: PathParameter = idOf("session", "^session-v1-[0-9a-f]{64}$");
 export const ticketParameter: PathParameter = idOf("ticket", "^tkt_[0-9a-f]{32}$");
+export const definitionParameter: PathParameter = idOf("definition", "^def_[0-9a-f]{32}$");
 export const taskParameter: PathParameter = idOf("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");
 export const deadLetterParameter: PathParameter = idOf(
   "dead letter",

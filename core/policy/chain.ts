@@ -4,6 +4,7 @@ import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { PluginBreach } from "../plugin/breach.ts";
+import { definitionGuard } from "./definition-guard.ts";
 import { checkVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
@@ -22,7 +23,8 @@ const policyErrorRule = "policy_error";
 
 /**
  * Evaluates an action with every policy and combines the verdicts: the strictest decision wins, in any order.
- * A policy that throws, misses the deadline or returns an invalid verdict counts as `block`; none is ever skipped.
+ * A policy that throws, misses the deadline or returns an invalid verdict counts as `block`; none is ever skipped. The
+ * definition guard is asked first about a tool whose definition the gateway has findings about.
  *
  * Synchronous where every policy is. An evaluation uses the policies that were active when it began.
  */
@@ -68,7 +70,8 @@ export class PolicyChain {
 
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
     const { elapsedMs } = this.#options;
-    const [started, policies] = [elapsedMs(), this.#policies];
+    const isQuestioned = action.tool_definition?.findings !== undefined;
+    const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...this.#policies] : this.#policies];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
     let isPending = false;
     for (const policy of policies) {

@@ -3,7 +3,7 @@ import { actionEffects } from "../action/action-fact.ts";
 import { capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { decisions } from "../action/decision.ts";
-import { phases, protocols } from "../action/envelope.ts";
+import { definitionFindings, phases, protocols } from "../action/envelope.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { maxApprovals, maxTaints, modes, severities } from "../action/policy.ts";
 import { roles } from "../action/role.ts";
@@ -230,6 +230,9 @@ const actionMembers = {
     object("The tool as its upstream described it.", {
       digest: label("Its digest.", `sha256:${"0".repeat(64)}`),
       annotations: jsonObject("Its annotations.", { default: {} }),
+      findings: list("The reasons for which it is withheld.", enumeration("One finding.", definitionFindings), {
+        default: [],
+      }),
       title: optional(string("Its title, in phase `list`.", { format: "argument" })),
       description: optional(string("Its description, in phase `list`.", { format: "argument" })),
       input_schema: optional(jsonObject("The schema of its arguments, in phase `list`.")),

@@ -56,9 +56,14 @@ export function buildTestAction(given: JsonObject, subject: Subject): TestedActi
 
 /** The definition without the members that the case leaves out. */
 function definitionOf(form: NonNullable<TestEnvelopeForm["tool_definition"]>): ToolDefinition {
-  const { digest, annotations, ...given } = form;
+  const { digest, annotations, findings, ...given } = form;
   const members = Object.entries(given).filter(([, value]) => value !== null);
-  return { digest, annotations, ...(Object.fromEntries(members) as Partial<ToolDefinition>) };
+  return {
+    digest,
+    annotations,
+    ...(findings.length === 0 ? {} : { findings }),
+    ...(Object.fromEntries(members) as Partial<ToolDefinition>),
+  };
 }
 
 /** The id of a ticket that is forged or of another tenant cannot be believed. */

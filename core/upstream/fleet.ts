@@ -7,7 +7,7 @@ import type { JsonBounds } from "../action/strict-json.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { ConnectionListener, Contradiction, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
-import { type NotificationHandler, UpstreamGroup } from "./group.ts";
+import { type Link, type NotificationHandler, UpstreamGroup } from "./group.ts";
 import { type HiddenTool, HiddenTools } from "./hidden-tools.ts";
 import { type LinkPorts, OwnLink } from "./own-link.ts";
 import { SharedConnection, SharedLink } from "./shared-connection.ts";
@@ -43,6 +43,8 @@ export class UpstreamFleet {
   readonly #gatewayInfo: { readonly name: string; readonly version: string };
   readonly #shared: Map<string, SharedConnection> = new Map();
   readonly #sharedGroups: Map<McpEra, UpstreamGroup> = new Map();
+  /** The clients behind the open groups. */
+  readonly #listeners: Set<ConnectionListener> = new Set();
 
   /** Throws CONFIG_INVALID for an address or header that no upstream can have, TypeError for a name used twice. */
   constructor(options: FleetOptions) {
@@ -65,7 +67,7 @@ export class UpstreamFleet {
         ? new OwnLink(upstream, extended, this.#ports)
         : new SharedLink(this.#sharedConnection(upstream, scope.era), extended),
     );
-    return new UpstreamGroup(links, handlers, this.#ports.onEvent);
+    return this.#openGroup(links, handlers, extended.listener);
   }
 
   /** The common connections, for requests without a session: one group an era, never closed by its users. */
@@ -86,7 +88,13 @@ export class UpstreamFleet {
       listener: withHandlers(clientless, handlers),
     };
     const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
-    return new UpstreamGroup(links, handlers, this.#ports.onEvent);
+    return this.#openGroup(links, handlers, scope.listener);
+  }
+
+  /** Announces to every client that the tools of an upstream changed, as after the review of a definition. */
+  announceTools(upstream: string): void {
+    const change: JsonRpcNotification = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
+    for (const listener of this.#listeners) listener.onNotification(upstream, change);
   }
 
   /**
@@ -118,6 +126,11 @@ export class UpstreamFleet {
   async close(): Promise<void> {
     // At once: a shared connection that is being opened waits for its upstream, which aborts the attempt.
     await Promise.all([...this.#shared.values(), ...this.#upstreams].map((part) => part.close()));
+  }
+
+  #openGroup(links: readonly Link[], handlers: Set<NotificationHandler>, listener: ConnectionListener): UpstreamGroup {
+    this.#listeners.add(listener);
+    return new UpstreamGroup(links, handlers, this.#ports.onEvent, () => this.#listeners.delete(listener));
   }
 
   /**

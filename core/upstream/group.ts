@@ -40,12 +40,19 @@ export class UpstreamGroup {
   readonly #onEvent: UpstreamEventSink;
   readonly #handlers: Set<NotificationHandler>;
   readonly #merged: Merged;
+  readonly #onClose: () => void;
 
-  /** `handlers` is read whenever a notification arrives. */
-  constructor(links: readonly Link[], handlers: Set<NotificationHandler>, onEvent: UpstreamEventSink) {
+  /** `handlers` is read whenever a notification arrives; `onClose` is called when the group is closed. */
+  constructor(
+    links: readonly Link[],
+    handlers: Set<NotificationHandler>,
+    onEvent: UpstreamEventSink,
+    onClose: () => void = () => undefined,
+  ) {
     this.#links = new Map(links.map((link) => [link.upstream, link]));
     this.#onEvent = onEvent;
     this.#handlers = handlers;
+    this.#onClose = onClose;
     const key = ({ key }: ListedItem): string => key;
     this.#merged = {
       tools: new MergedList(({ exposedName }) => exposedName),
@@ -73,8 +80,14 @@ export class UpstreamGroup {
   /** Reads the tools of an upstream again, whatever their age, and returns the one of this name. Rejects with the fault. */
   async rereadTool(upstream: string, exposedName: string): Promise<ListedTool | undefined> {
     await this.#links.get(upstream)?.catalog.tools.reread();
-    const found = this.#current("tools").byKey.get(exposedName);
-    return found?.upstream === upstream ? found : undefined;
+    const { claims } = this.#current("tools");
+    return claims.find((each) => each.upstream === upstream && each.exposedName === exposedName);
+  }
+
+  /** Every tool that an upstream lists, those whose name belongs to an earlier upstream included. */
+  async toolClaims(): Promise<readonly ListedTool[]> {
+    await this.tools();
+    return this.#current("tools").claims;
   }
 
   tools(): Promise<readonly ListedTool[]> {
@@ -154,6 +167,7 @@ export class UpstreamGroup {
 
   async close(): Promise<void> {
     this.#handlers.clear();
+    this.#onClose();
     await Promise.all([...this.#links.values()].map((link) => link.close()));
   }
 
@@ -249,6 +263,8 @@ async function openLink(link: Link): Promise<UpstreamConnection | GatewayError |
 class MergedList<T extends { readonly upstream: string }> {
   sources: readonly (Listing<T> | undefined)[] = [];
   items: readonly T[] = [];
+  /** The items of all sources, also those whose name belongs to an earlier one. */
+  claims: readonly T[] = [];
   byKey: ReadonlyMap<string, T> = new Map();
   /** The items that the sources withhold, and the names claimed twice. */
   withheld: readonly Withheld[] = [];
@@ -263,7 +279,8 @@ class MergedList<T extends { readonly upstream: string }> {
     this.sources = sources;
     const byKey: Map<string, T> = new Map();
     const conflicts: Withheld[] = [];
-    for (const item of sources.flatMap((source) => source?.items ?? [])) {
+    this.claims = sources.flatMap((source) => source?.items ?? []);
+    for (const item of this.claims) {
       const key = this.#keyOf(item);
       const owner = byKey.get(key);
       if (owner === undefined) byKey.set(key, item);

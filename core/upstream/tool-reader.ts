@@ -5,20 +5,12 @@ import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { valueAt } from "../action/json-pointer.ts";
 import { toolNamePattern } from "../action/json-rpc.ts";
 import type { UpstreamSettings } from "../config/gateway-config.ts";
+import type { PublishedTool } from "../definition/published-tool.ts";
 import type { Contradiction } from "./connection.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 
-/** A tool as clients may see and call it. */
-export interface ListedTool {
-  /** The name that clients call, with the upstream's prefix. */
-  readonly exposedName: string;
-  /** The upstream's own name for it. */
-  readonly name: string;
-  readonly upstream: string;
-  /** As shown to clients: its `name` is the exposed one. */
-  readonly definition: JsonObject;
-  /** `sha256:<hex>` over the RFC 8785 bytes of the upstream's own definition. */
-  readonly digest: string;
+/** A tool as clients may see and call it, where its definition is not withheld. */
+export interface ListedTool extends PublishedTool {
   readonly annotations: JsonObject;
   readonly capability: Capability;
   /** The arguments that a stateless client must repeat in headers when it calls the tool. */
@@ -113,6 +105,7 @@ export class ToolReader {
       upstream,
       definition: toolPrefix === "" ? definition : { ...definition, name: exposedName },
       digest: contentDigest(canonicalJson(definition)),
+      standings: new Map(),
       annotations,
       capability: resolveCapability(claims),
       paramHeaders,

@@ -56,11 +56,29 @@ export interface ActionEnvelope {
   readonly session_state?: SessionState;
 }
 
+/**
+ * Reasons to withhold a definition. `changed`: it is not the pinned one. `renamed`: it is new, while a pinned tool of its
+ * upstream is gone. `shadowing`, `look_alike`: its name is, or resembles, that of another upstream's tool, or its text gives
+ * orders about one. `instructions`: its text addresses the model. `unreviewed`, `denied`: nobody approved it, or somebody
+ * denied it. `limit`: it is too large, or one too many.
+ */
+export type DefinitionFinding =
+  | "changed"
+  | "renamed"
+  | "shadowing"
+  | "look_alike"
+  | "instructions"
+  | "unreviewed"
+  | "denied"
+  | "limit";
+
 /** The tool as its upstream described it: whole in phase `list`, else digest and annotations alone. */
 export interface ToolDefinition {
   /** `sha256:<hex>` over the RFC 8785 bytes of the definition. */
   readonly digest: string;
   readonly annotations: JsonObject;
+  /** Present where the tool is hidden and its calls are blocked until a reviewer approves the definition. */
+  readonly findings?: readonly DefinitionFinding[];
   readonly title?: string;
   readonly description?: string;
   readonly input_schema?: JsonObject;

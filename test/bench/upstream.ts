@@ -35,6 +35,7 @@ const fleet = new UpstreamFleet({
       capabilities: {},
       facts: {},
       trustAnnotations: false,
+      definitions: { pin: true, newTools: "pin" },
       untrusted: [],
     },
   ],

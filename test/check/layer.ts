@@ -11,7 +11,7 @@ export const layers: readonly (readonly string[])[] = [
   ["trust"],
   ["plugin"],
   ["policy"],
-  ["approval", "session", "kill", "ticket", "manifest", "usage", "notify", "backup"],
+  ["approval", "session", "kill", "ticket", "manifest", "definition", "usage", "notify", "backup"],
   ["upstream", "provider"],
   ["road"],
   ["explain"],

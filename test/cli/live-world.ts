@@ -7,6 +7,7 @@ import { principalId } from "../../core/action/principal.ts";
 import type { Role } from "../../core/action/role.ts";
 import { type GeneratedKey, generateKey } from "../../core/identity/key-ring.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { poisonedEntry } from "../support/catalog-entry.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { connectClient, type McpClient } from "../support/mcp-client.ts";
 import { webhookSecret } from "../support/notify-world.ts";
@@ -62,7 +63,8 @@ export class LiveWorld {
     this.#keys = keys;
   }
 
-  static async open(): Promise<LiveWorld> {
+  /** `poisoned`: with another server, two of whose tools are withheld. */
+  static async open({ poisoned = false } = {}): Promise<LiveWorld> {
     const folder = await mkdtemp(join(tmpdir(), "live-world-"));
     const made = Object.keys(people).map((person) => [person, generateKey(randomBytes)]);
     const keys = Object.fromEntries(made) as Keys;
@@ -71,11 +73,12 @@ export class LiveWorld {
     await writeExtensions(folder);
     const gateway = await startGateway({
       folder,
-      config: configOf(keys, receiver.url),
+      config: configOf(keys, receiver.url, poisoned ? `  - ${poisonedEntry()}\n` : ""),
       env: { WEBHOOK_SECRET: webhookSecret },
     });
     const world = new LiveWorld(gateway, folder, receiver, keys);
     await world.#use();
+    if (poisoned) await world.#awaitWithheld();
     return world;
   }
 
@@ -117,6 +120,14 @@ export class LiveWorld {
       LETTER: (await this.#ids("ada", "webhooks/dead-letters"))[0] ?? "",
       SIGNER: signer.pem,
     });
+  }
+
+  async #awaitWithheld(): Promise<void> {
+    const agent = await this.#connect("agent");
+    await until(async () => {
+      await agent.listTools();
+      return (await this.#ids("otto", "definitions")).length === 2;
+    }, "two withheld definitions");
   }
 
   async #connect(person: Person): Promise<McpClient> {
@@ -178,7 +189,8 @@ async function writeExtensions(folder: string): Promise<void> {
   }
 }
 
-function configOf(keys: Keys, hook: string): string {
+/** `further`: more items of `upstreams`. */
+function configOf(keys: Keys, hook: string, further: string): string {
   const entries = Object.entries(people).map(
     ([id, [tenant, role]]) =>
       `  - { id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "${keys[id as Person].keyHash}" }`,
@@ -194,7 +206,7 @@ upstreams:
     command: ${process.execPath}
     args: ["${demoServer}"]
     capabilities: { list_notes: read, read_note: read, write_note: write, delete_note: delete }
-providers: [{ name: mock, type: mock, models: [mock] }]
+${further}providers: [{ name: mock, type: mock, models: [mock] }]
 model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }
 policy:
   packs: [{ path: packs/baseline }, { path: packs/trial, mode: shadow }]

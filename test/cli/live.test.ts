@@ -14,7 +14,7 @@ for (const name of readdirSync(transcripts).filter((file) => file.endsWith(".txt
     let folder: TranscriptFolder;
 
     before(async () => {
-      world = await LiveWorld.open();
+      world = await LiveWorld.open({ poisoned: name === "definitions.txt" });
       folder = await TranscriptFolder.make("set -o pipefail\n");
     });
 

@@ -95,6 +95,10 @@ const takes: Readonly<Record<AdminRouteId, Takes | readonly Takes[]>> = {
   "admin.ticket_revoke": { path: "ticket", body: () => reason },
   "admin.backup": nothing,
   "admin.backups": nothing, // nobody's but one tenant's, below
+  "admin.definitions": list,
+  "admin.definition": { path: "definition" },
+  "admin.definition_deny": { path: "definition", body: () => ({}) },
+  "admin.definition_approve": { path: "definition", body: () => ({}) }, // what was denied may be approved
   "admin.manifests": list,
   "admin.manifest": { path: "task" },
   "admin.declare": [

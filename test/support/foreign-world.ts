@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { JsonObject } from "../../core/action/json.ts";
 import type { EventRecord } from "../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
+import { poisonedEntry } from "./catalog-entry.ts";
 import { HeldSite, overHttp, type Person } from "./held-site.ts";
 import { webhookSecret } from "./notify-world.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
@@ -22,6 +23,7 @@ export const kinds = [
   "principal",
   "key",
   "decision",
+  "definition",
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -67,7 +69,7 @@ export class ForeignWorld {
     receiver.respond = (response) => answer(response, 410);
     const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
     const site = new HeldSite({
-      upstreams: [overHttp("recorder", upstream.url)],
+      upstreams: [overHttp("recorder", upstream.url), poisonedEntry()],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },
       more: "resilience: { enabled: true, tenant: acme }",
@@ -154,6 +156,7 @@ async function furnish(site: HeldSite): Promise<Furniture> {
   await tell("POST", `approvals/${glass}/approve`, { break_glass: "nobody else was awake" });
   await site.call("echo", { turn: 2 });
   await site.hold("echo", { turn: 3 }, "foreign");
+  await site.agent().send("tools/list");
   const others = await ask(site, "foreign", "GET", "/admin/v1/evidence/sessions");
   const principal = site.principal("agent");
   const may = { principal, tools: ["echo"], targets: ["*"], capabilities: ["execute"] };
@@ -171,6 +174,7 @@ async function furnish(site: HeldSite): Promise<Furniture> {
     own: (JSON.parse(others.body) as Page).items[0]?.id ?? "none",
     approval,
     decision: held.approval.evaluation.id,
+    definition: await first("definitions"),
     glass,
     principal,
     task: "nightly",

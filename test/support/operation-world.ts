@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EventRecord } from "../../core/evidence/record/record.ts";
+import { poisonedEntry } from "./catalog-entry.ts";
 import { HeldSite, overHttp, type Person } from "./held-site.ts";
 import { webhookSecret } from "./notify-world.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
@@ -49,7 +50,7 @@ export class OperationWorld {
     this.#receiver = receiver;
     const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
     this.site = new HeldSite({
-      upstreams: [overHttp("recorder", upstream.url)],
+      upstreams: [overHttp("recorder", upstream.url), poisonedEntry()],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },
       rules: trial,
@@ -123,6 +124,12 @@ export class OperationWorld {
   async ticket(): Promise<string> {
     const { ticket } = await this.ask<{ ticket: { id: string } }>("tickets", "adam", this.order());
     return ticket.id;
+  }
+
+  /** The definition of a tool that is withheld. */
+  async definition(): Promise<string> {
+    await this.site.agent().send("tools/list");
+    return (await this.#first("definitions")).id as string;
   }
 
   async letter(): Promise<string> {
@@ -214,6 +221,10 @@ export class OperationWorld {
       "admin.ticket_keys": {},
       "admin.ticket_revoke": { id: () => this.ticket(), body: () => ({ reason: "no need" }) },
       "admin.declare": { body: () => this.manifest() },
+      "admin.definitions": {},
+      "admin.definition": { id: () => this.definition() },
+      "admin.definition_deny": { id: () => this.definition(), body: () => ({ comment: "no" }) },
+      "admin.definition_approve": { id: () => this.definition(), body: () => ({ comment: "fine" }) },
       "admin.manifests": {},
       "admin.manifest": { id: () => "nightly" },
       "admin.withdraw": { id: () => "nightly" },

@@ -1,6 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { approvalOperations, approvalSchemas } from "../../approval/operation.ts";
 import { backupOperations, backupSchemas } from "../../backup/operation.ts";
+import { definitionOperations, definitionSchemas } from "../../definition/operation.ts";
 import { evidenceOperations, evidenceSchemas } from "../../evidence/operation.ts";
 import { explainOperations, explainSchemas } from "../../explain/operation.ts";
 import { killOperations, killSchemas } from "../../kill/operation.ts";
@@ -30,6 +31,7 @@ export const adminOperations = {
   ...ticketOperations,
   ...backupOperations,
   ...manifestOperations,
+  ...definitionOperations,
 };
 
 /** Components of the document: schemas that several responses share. */
@@ -40,6 +42,7 @@ export const components: Readonly<Record<string, TSchema>> = {
   ...explainSchemas,
   ...killSchemas,
   ...manifestSchemas,
+  ...definitionSchemas,
   ...policySchemas,
   ...sessionSchemas,
   ...ticketSchemas,

@@ -53,6 +53,7 @@ function matching(pattern: RegExp, expected: string): (text: string) => string {
 export const parseSessionId = matching(/^[A-Za-z0-9_-]{1,256}$/, "a session's id, like `session-v1-…`");
 export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id, like `apr_…`");
 export const parseTicketId = matching(/^tkt_[0-9a-f]{32}$/, "a ticket's id, like `tkt_…`");
+export const parseDefinitionId = matching(/^def_[0-9a-f]{32}$/, "a withheld definition's id, like `def_…`");
 export const parseMessageId = matching(/^msg_[0-9a-f-]{36}$/, "a webhook's message id, like `msg_…`");
 export const parsePrincipal = matching(/^principal-v1-[0-9a-f]{64}$/, "a principal's id, like `principal-v1-…`");
 

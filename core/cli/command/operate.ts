@@ -6,7 +6,9 @@ import {
   adminOption,
   byOption,
   jsonOption,
+  parseCount,
   parseDay,
+  parseDefinitionId,
   parseDimensions,
   parseMessageId,
   parseText,
@@ -16,9 +18,18 @@ import type { CommandDescription } from "./description.ts";
 
 // Loaded with the command that calls one of them.
 const backupOperations = async () => (await import("../../backup/operation.ts")).backupOperations;
+const definitionOperations = async () => (await import("../../definition/operation.ts")).definitionOperations;
 const notifyOperations = async () => (await import("../../notify/operation.ts")).notifyOperations;
 const providerOperations = async () => (await import("../../provider/operation.ts")).providerOperations;
 const upstreamOperations = async () => (await import("../../upstream/operation.ts")).upstreamOperations;
+
+const definition = "def_0123456789abcdef0123456789abcdef";
+const definitionId = new Argument("<id>", "id of the definition, from `gateway definitions list`").argParser(
+  parseDefinitionId,
+);
+const comment = new Option("--comment <text>", "comment, recorded with the review");
+const withheldHint = "`gateway definitions list` lists those that are withheld now";
+const definitionHints = { 404: withheldHint, 409: withheldHint };
 
 const backupFile = new Argument("<file>", "backup file, as the gateway wrote it");
 
@@ -57,6 +68,60 @@ gateway usage --by principal --json`,
 # every MCP server and its state; below it each tool that is hidden from agents, and the rule that hides it
 gateway upstreams list`,
         view: async () => (await import("../view/fleet.ts")).upstreamTable,
+      }),
+    ],
+  },
+  {
+    name: "definitions",
+    summary: "Review the tool definitions that are withheld from agents",
+    commands: [
+      adminCommand({
+        name: "list",
+        summary: "List withheld definitions, and why they are",
+        operation: async () => (await definitionOperations()).listDefinitions,
+        options: [
+          new Option("--state <state>", "only this state").choices(["pending", "denied"]).default("pending"),
+          new Option("--limit <count>", "list at most so many").argParser(parseCount).default(50),
+        ],
+        examples: `
+# what waits for a reviewer
+gateway definitions list`,
+        view: async () => (await import("../view/definition.ts")).definitionList,
+      }),
+      adminCommand({
+        name: "show",
+        summary: "Show a withheld definition, whole, and how it differs from the pinned one",
+        operation: async () => (await definitionOperations()).getDefinition,
+        arguments: [definitionId],
+        hints: definitionHints,
+        examples: `
+# the reasons, the changes and the definition
+gateway definitions show ${definition}`,
+        view: async () => (await import("../view/definition.ts")).definitionDetail,
+      }),
+      adminCommand({
+        name: "approve",
+        summary: "Pin a withheld definition, so that agents are shown it",
+        operation: async () => (await definitionOperations()).approveDefinition,
+        arguments: [definitionId],
+        options: [comment],
+        hints: definitionHints,
+        examples: `
+# after a look at the changes
+gateway definitions approve ${definition} --comment "as in the release notes"`,
+        view: async () => (await import("../view/definition.ts")).approvedDefinition,
+      }),
+      adminCommand({
+        name: "deny",
+        summary: "Deny a withheld definition; it stays withheld",
+        operation: async () => (await definitionOperations()).denyDefinition,
+        arguments: [definitionId],
+        options: [comment],
+        hints: definitionHints,
+        examples: `
+# nobody is asked about it again
+gateway definitions deny ${definition} --comment "it sends files elsewhere"`,
+        view: async () => (await import("../view/definition.ts")).deniedDefinition,
       }),
     ],
   },

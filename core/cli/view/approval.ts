@@ -1,9 +1,9 @@
 import { type Approval, isFinal } from "../../action/approval.ts";
 import { quoteVisible, visibleJson, visibleText } from "../../action/visible-text.ts";
-import type { ArgumentChange } from "../../approval/argument-diff.ts";
 import { quoteWord, summarizeAction, summaryLine } from "../../approval/summary.ts";
 import type { ApprovalView, ChangeView, RecentAction } from "../../approval/view.ts";
 import { answerView, listView, type View, wholeListView } from "../admin-view.ts";
+import { changeLines } from "./change.ts";
 
 export const approvalList: View = listView<Approval>((approval) => approvalLine(approval, Date.now()));
 
@@ -177,19 +177,6 @@ function changesOf({ since, items, omitted }: ChangeView): readonly string[] {
     ...items.flatMap(changeLines),
     ...more,
   ]);
-}
-
-function changeLines(change: ArgumentChange): readonly string[] {
-  const pointer = quoteVisible(change.pointer);
-  const before = "before" in change ? valueLines("-", change.before) : [];
-  const after = "after" in change ? valueLines("+", change.after) : [];
-  return [`${change.kind} ${pointer}`, ...before, ...after];
-}
-
-function valueLines(sign: string, value: Parameters<typeof visibleJson>[0]): readonly string[] {
-  return visibleJson(value)
-    .split("\n")
-    .map((line) => `${sign} ${line}`);
 }
 
 function recentLine({ time, decision, effect, approval, ...action }: RecentAction): string {

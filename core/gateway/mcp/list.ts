@@ -4,6 +4,8 @@ import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
+import type { DefinitionStore } from "../../definition/definition-store.ts";
+import type { Standing } from "../../definition/published-tool.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { evaluateAction, type Road, runAction } from "../../road/run.ts";
@@ -15,6 +17,7 @@ import { answerOfResult, replyOf } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 
 export interface ListParts {
+  readonly definitions: DefinitionStore;
   readonly fleet: UpstreamFleet;
   readonly road: Road;
   readonly actions: ActionFactory;
@@ -59,11 +62,18 @@ async function definitions(parts: ListParts, method: string, caller: Caller): Pr
 
 async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObject[]> {
   const visible: JsonObject[] = [];
-  for (const tool of await caller.group.tools()) {
-    const { evaluation } = await evaluateAction(parts.road, parts.actions.make(caller, seeing(tool), "list"));
+  const { tenant, role } = caller.principal;
+  const taken = new Set<string>();
+  const tools = await caller.group.toolClaims();
+  await parts.definitions.judge(caller.principal, tools);
+  for (const tool of tools) {
+    const { marks } = tool.standings.get(tenant) as Standing;
+    // A name that two claim belongs to the first whose definition is not withheld.
+    if (taken.has(tool.exposedName) && marks.findings === undefined) continue;
+    if (marks.findings === undefined) taken.add(tool.exposedName);
+    const { evaluation } = await evaluateAction(parts.road, parts.actions.make(caller, seeing(tool, marks), "list"));
     const isShown = evaluation.decision === "allow";
     if (isShown) visible.push(tool.definition);
-    const { tenant, role } = caller.principal;
     const from = { tenant, role, upstream: tool.upstream, tool: tool.name };
     parts.fleet.hiddenTools.update(from, isShown ? null : hiddenBy(evaluation));
   }
@@ -76,13 +86,13 @@ function hiddenBy({ determining: [first], byDefault }: Evaluation): Pick<HiddenT
   return { rule: null, reason: byDefault ? "no rule allows it" : "policy could not be evaluated" };
 }
 
-function seeing(tool: ListedTool): Attempt {
+function seeing(tool: ListedTool, marks: Standing["marks"]): Attempt {
   return {
     tool: tool.name,
     target: tool.upstream,
     capability: tool.capability,
     arguments: {},
-    definition: wholeDefinition(tool),
+    definition: { ...wholeDefinition(tool), ...marks },
   };
 }
 

@@ -6,6 +6,7 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { readTraceContext, type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
+import type { Standing } from "../../definition/published-tool.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import type { Attempt } from "../../road/action-factory.ts";
 import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
@@ -14,6 +15,7 @@ import { presentTicket, type TicketReader } from "../../ticket/ticket-verifier.t
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction, requestOf } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
+import type { ListedTool } from "../../upstream/tool-reader.ts";
 import { answerOf, answerOfFault, answerOfResult, type ResponseBody, refusedToolResult, replyOf } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
@@ -124,7 +126,7 @@ async function attemptOf(
   const params = pickParams(row, request.params);
   const attempt: Attempt =
     row.routing === "tool"
-      ? await findTool(caller, params)
+      ? await findTool(parts, caller, params)
       : {
           tool: request.method,
           target: await ownerOf(caller, row, params),
@@ -138,10 +140,16 @@ async function attemptOf(
   };
 }
 
-async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
+async function findTool(parts: McpServiceParts, caller: Caller, params: JsonObject): Promise<Attempt> {
   const name = params.name as string;
-  const tool = await caller.group.tool(name);
+  const { tenant } = caller.principal;
+  let tool = await caller.group.tool(name);
   if (tool === undefined) throw new GatewayError("TOOL_UNKNOWN", `\`${name.slice(0, 128)}\``);
+  let standing = tool.standings.get(tenant);
+  if (standing?.generation !== parts.definitions.generation || standing.marks.findings !== undefined) {
+    tool = await judgeTool(parts, caller, tool);
+    standing = tool.standings.get(tenant);
+  }
   const args = (params.arguments as JsonObject | undefined) ?? {};
   if (caller.era.era === "modern") checkParamHeaders(caller.era.paramHeaders, mirroredParams(args, tool.paramHeaders));
   return {
@@ -149,8 +157,17 @@ async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
     target: tool.upstream,
     capability: tool.capability,
     arguments: args,
-    definition: { digest: tool.digest, annotations: tool.annotations },
+    definition: { digest: tool.digest, annotations: tool.annotations, ...(standing as Standing).marks },
   };
+}
+
+/** Judges the definitions of all tools, and returns the first of this name that is not withheld, else the tool itself. */
+async function judgeTool(parts: McpServiceParts, { group, principal }: Caller, tool: ListedTool): Promise<ListedTool> {
+  const tools = await group.toolClaims();
+  await parts.definitions.judge(principal, tools.includes(tool) ? tools : [...tools, tool]);
+  const isCallable = ({ exposedName, standings }: ListedTool): boolean =>
+    exposedName === tool.exposedName && (standings.get(principal.tenant) as Standing).marks.findings === undefined;
+  return tools.find(isCallable) ?? tool;
 }
 
 async function ownerOf(caller: Caller, row: McpMethod, params: JsonObject): Promise<string> {

@@ -58,7 +58,7 @@ function withAges(items: readonly { readonly at: number }[], { time }: ActionEnv
 /** The variables that an expression may name, with their shapes. */
 export type Scope = ReadonlyMap<string, Shape>;
 
-const definitionMembers = { digest: shapes.string, annotations: shapes.json };
+const definitionMembers = { digest: shapes.string, annotations: shapes.json, findings: texts };
 
 /** Listing a tool is the one phase in which its whole definition is judged. */
 const wholeDefinition: Shape = recordShape({

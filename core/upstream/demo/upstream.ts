@@ -20,6 +20,7 @@ export function demoUpstream(env: Readonly<Record<string, string>> = {}): Upstre
     capabilities: { list_notes: "read", read_note: "read", write_note: "write", delete_note: "delete" },
     facts: {},
     trustAnnotations: false,
+    definitions: { pin: true, newTools: "pin" },
     untrusted: [],
   };
 }

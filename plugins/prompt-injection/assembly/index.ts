@@ -11,12 +11,13 @@ const pointers: string[] = [];
 
 learn();
 
-/** Instructions in what tools answered: in the answer itself, and in what is fed back to a model. */
+/** Instructions in what tools answered, in the answer itself and in what is fed back to a model, and in their definitions. */
 definePlugin("prompt-injection", (action: Action, settings: Value): Verdict => {
   const verdict = abstain();
   const isModel = action.protocol === "model";
   if (isModel && action.isInput) readConversation(action.arguments.get("/messages").items());
   else if (!isModel && action.isOutput) readAll(action.output.read());
+  else if (action.isList) readAll(action.get("/tool_definition").read());
   if (score() >= <i32>settings.get("/threshold").integer()) tell(verdict, settings.get("/decision").text(), isModel);
   return verdict;
 });

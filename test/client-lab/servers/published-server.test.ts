@@ -93,6 +93,11 @@ describe("13 published servers that each start after 3 s, behind one gateway wit
     expect(counts).to.deep.equal(expected);
     const total = Object.values(expected).reduce((sum, [listed, hidden]) => sum + listed - hidden, 0);
     expect(offered, "nothing else is offered").to.have.length(total);
+    const withheld = await runGateway(["definitions", "list"], {
+      GATEWAY_ADMIN_URL: world.gateway.adminUrl,
+      GATEWAY_API_KEY: world.reviewerKey,
+    });
+    expect(withheld.stdout, "no definition of theirs is withheld [S58]").to.equal("");
     const text = await upstreamsList();
     expect(text).to.include("notion/API-patch-page is hidden from the role admin, by baseline.hidden-tool: ");
     expect(text).to.include("playwright/browser_click is hidden from the role admin, by baseline.hidden-tool: ");

@@ -21,7 +21,7 @@ describe("an approval that holds no more", () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "approval-void-"));
     upstream = await MoodyUpstream.start();
-    site = new HeldSite({ upstreams: [overHttp("moody", upstream.url)], folder });
+    site = new HeldSite({ upstreams: [overHttp("moody", upstream.url, ", definitions: { pin: false }")], folder });
     await site.start();
   });
 

@@ -42,7 +42,7 @@ describe("the tools of upstreams that nobody trusts", () => {
             return [name, catalogServer(file)];
           }),
         ),
-      keys: { prefixed: "tool_prefix: p_" },
+      keys: { prefixed: "tool_prefix: p_", second: "definitions: { pin: false }" },
     });
     client = await world.connect("v1");
   });

@@ -21,6 +21,7 @@ export const waiting: RegExp = /Approval (apr_[0-9a-f]{32}) is pending/;
 export async function openHoldingWorld(approvals: string, more = ""): Promise<World> {
   const world = await openWorld({
     servers: (folder) => ({ notes: catalogServer(join(folder, "tools.json")) }),
+    keys: { notes: "definitions: { pin: false }" },
     rules,
     more: `approvals: { ${approvals} }\nsessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }\n${more}`,
   });

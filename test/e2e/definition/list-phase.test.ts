@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { catalogEntry } from "../../support/catalog-entry.ts";
 import { HeldSite } from "../../support/held-site.ts";
-import { catalogEntry } from "./catalog-entry.ts";
 
 const rules = `rules:
   - id: open.definition

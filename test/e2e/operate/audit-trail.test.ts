@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
 import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
+import { poisonedEntry } from "../../support/catalog-entry.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";
 import { webhookSecret } from "../../support/notify-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
@@ -35,7 +36,7 @@ interface Called {
 }
 
 /** What is asked of routes that only look, where they have to be asked something. */
-const looks: Partial<Readonly<Record<AdminRouteId, Pick<Trail, "body" | "query">>>> = {
+const looks: Partial<Readonly<Record<AdminRouteId, Pick<Trail, "about" | "body" | "query">>>> = {
   "admin.graphql": { body: { query: "{ evidence { seq } }" } },
   "admin.graphql_get": { query: `?query=${encodeURIComponent("{ evidence { seq } }")}` },
 };
@@ -55,6 +56,9 @@ describe("what is done over the admin port is on record with who did it", () => 
   const called = new Map<string, Called>();
   let records: readonly EventRecord[];
 
+  const withheld = async (): Promise<string> =>
+    (await ask<{ items: { id: string }[] }>("definitions")).items[0]?.id ?? "none";
+  const looksHere = { ...looks, "admin.definition": { about: withheld } };
   const held = (): Promise<string> => site.hold("echo", { turn: ++turn });
   const session = async (): Promise<string> => (await site.evidence.sessions())[0]?.id ?? "none";
   const reason = "nobody else was awake";
@@ -240,6 +244,19 @@ describe("what is done over the admin port is on record with who did it", () => 
       kind: "admin",
       detail: (principal) => ({ action: "manifest.declare", principal, manifest }),
     },
+    "admin.definitions": null,
+    "admin.definition": null,
+    "admin.definition_approve": {
+      about: withheld,
+      body: { comment: "fine" },
+      kind: "admin",
+      detail: (principal, id) => ({ action: "definition.approve", principal, id, comment: "fine" }),
+    },
+    "admin.definition_deny": {
+      about: withheld,
+      kind: "admin",
+      detail: (principal, id) => ({ action: "definition.deny", principal, id }),
+    },
     "admin.manifests": null,
     "admin.manifest": null,
     "admin.withdraw": {
@@ -256,7 +273,7 @@ describe("what is done over the admin port is on record with who did it", () => 
     receiver.respond = (response) => answer(response, 410);
     const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
     site = new HeldSite({
-      upstreams: [overHttp("recorder", upstream.url)],
+      upstreams: [overHttp("recorder", upstream.url), poisonedEntry()],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },
       more: "resilience: { enabled: true, tenant: acme }",
@@ -264,6 +281,7 @@ describe("what is done over the admin port is on record with who did it", () => 
     });
     await site.start();
     await held();
+    await site.agent().send("tools/list");
     // The first ticket of a tenant makes the key that it is signed with, which is an event of its own.
     await call("admin.ticket_issue", trails["admin.ticket_issue"]);
     for (const [id, trail] of entries) called.set(id, await call(id, trail));
@@ -278,7 +296,7 @@ describe("what is done over the admin port is on record with who did it", () => 
   });
 
   async function call(id: AdminRouteId, trail: Trail | null): Promise<Called> {
-    const about = (await trail?.about?.()) ?? (await session());
+    const about = (await (trail ?? looksHere[id])?.about?.()) ?? (await session());
     const { method, path } = routes[id];
     const from = await size();
     const { status } = await send(site.gateway.adminUrl, {

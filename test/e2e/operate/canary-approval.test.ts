@@ -44,6 +44,7 @@ type Canary = (typeof canaries)[number];
 const elsewhere: Partial<Readonly<Record<RouteId, number>>> = {
   "admin.backups": 404,
   "admin.manifest": 404,
+  "admin.definition": 404,
   "admin.explain": 403,
 };
 /** In GraphQL. */

@@ -87,6 +87,10 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   // This world makes no backups.
   "admin.backup": [404, 403, 403, 404, 401, 401],
   "admin.backups": [404, 404, 403, 404, 401, 401],
+  "admin.definitions": everyKey,
+  "admin.definition": [404, 404, 404, 404, 401, 401],
+  "admin.definition_approve": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no review
+  "admin.definition_deny": [400, 400, 403, 400, 401, 401],
   "admin.manifests": everyKey,
   "admin.manifest": [404, 404, 404, 404, 401, 401], // there is none
   "admin.declare": [400, 400, 403, 400, 401, 401],
@@ -158,6 +162,7 @@ describe("access", () => {
     return path
       .replace(":agent", "codex")
       .replace(":task", "nightly")
+      .replace("definitions/:id", `definitions/def_${"0".repeat(32)}`)
       .replace(":id", /approvals|break-glass/.test(path) ? approval : session);
   }
 

@@ -118,6 +118,7 @@ function upstream(headers: Readonly<Record<string, string>>): UpstreamConfig {
     capabilities: {},
     facts: {},
     trustAnnotations: false,
+    definitions: { pin: true, newTools: "pin" },
     untrusted: [],
   };
 }

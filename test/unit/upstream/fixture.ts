@@ -37,6 +37,7 @@ export const settings: UpstreamSettings = {
   capabilities: {},
   facts: {},
   trustAnnotations: false,
+  definitions: { pin: true, newTools: "pin" },
   untrusted: [],
 };
 
