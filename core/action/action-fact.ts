@@ -33,6 +33,9 @@ export type FactKind = (typeof factKinds)[number];
 export const sqlDialects = ["postgresql", "mysql", "sqlite", "mssql"] as const;
 export type SqlDialect = (typeof sqlDialects)[number];
 
+/** `every`: nobody who may be believed states the dialect, so that all readers must understand the text. */
+export type StatedDialect = SqlDialect | "every";
+
 /**
  * The operator's statement of what the arguments of a tool are. Each place is the name of an argument, or a JSON Pointer in which
  * `*` stands for every item of a list.
@@ -44,7 +47,7 @@ export interface FactStatement {
   readonly git?: string | undefined;
   readonly sql?: string | undefined;
   /** The dialect of `sql`; without one its effect is unknown. */
-  readonly dialect?: SqlDialect | undefined;
+  readonly dialect?: StatedDialect | undefined;
   readonly url?: readonly string[] | undefined;
   readonly path?: readonly string[] | undefined;
   /** The absolute folder that every path of `path` lies in, and that relative ones start at. */

@@ -11,6 +11,7 @@ import type { Ledger } from "../evidence/ledger.ts";
 import { FactReader } from "../fact/fact-reader.ts";
 import { parsersWith } from "../fact/shipped-parser.ts";
 import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
+import { directDialects } from "../gateway/hook/direct-dialect.ts";
 import { HookEndpoint } from "../gateway/hook/endpoint.ts";
 import { agentForms } from "../gateway/hook/hook-agent.ts";
 import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
@@ -88,7 +89,11 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
   const road: Road = {
-    facts: new FactReader({ statements: statementsOf(config), parsers: parsersWith(config.effects) }),
+    facts: new FactReader({
+      statements: statementsOf(config),
+      parsers: parsersWith(config.effects),
+      dialectOf: directDialects(config.hooks.dialects),
+    }),
     participants: open.participants,
     policies: chain,
     log: ledger.actions,

@@ -44,7 +44,7 @@ export interface GatewayConfig
   readonly evidence: Omit<Sections["evidence"], "witnesses"> & { readonly witnesses: readonly WitnessConfig[] };
   readonly approvals: ApprovalConfig;
   /** Durations in milliseconds. */
-  readonly hooks: Pick<Sections["hooks"], "capabilities"> & { readonly maxWaitMs: number };
+  readonly hooks: Pick<Sections["hooks"], "capabilities" | "dialects"> & { readonly maxWaitMs: number };
   /** The tenant is null where it is not configured and not clear from the keys: then nobody may make backups. */
   readonly resilience: Sections["resilience"];
   readonly telemetry: TelemetryConfig;

@@ -128,7 +128,11 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       ),
     },
     approvals: buildApprovals(approvals, secrets),
-    hooks: { capabilities: config.hooks.capabilities, maxWaitMs: config.hooks.maxWaitSeconds * 1_000 },
+    hooks: {
+      capabilities: config.hooks.capabilities,
+      dialects: config.hooks.dialects,
+      maxWaitMs: config.hooks.maxWaitSeconds * 1_000,
+    },
     resilience: {
       ...resilience,
       tenant: resilience.tenant ?? onlyTenant(form.keys),

@@ -1,3 +1,4 @@
+import { sqlDialects } from "../action/action-fact.ts";
 import { capabilities } from "../action/capability.ts";
 import { decisions } from "../action/decision.ts";
 import { directProtocols, phases } from "../action/envelope.ts";
@@ -233,6 +234,15 @@ export const hooksSchema = object("Agents that act by themselves, and ask the ga
       tool: string("A name, or a glob with `*`.", { format: "action_glob" }),
       target: string("A name, or a glob with `*`.", { format: "action_glob", default: "*" }),
       capability: enumeration("The capability.", capabilities),
+    }),
+    { default: [] },
+  ),
+  dialects: list(
+    "SQL dialect of actions of protocol `sql`, by tool and target; the first entry that fits. Left out: a statement is read in every dialect, whatever the agent says, and has the effect `unknown` unless it can be read in all of them.",
+    object("One statement.", {
+      tool: string("A name, or a glob with `*`.", { format: "action_glob" }),
+      target: string("A name, or a glob with `*`.", { format: "action_glob", default: "*" }),
+      dialect: enumeration("The dialect.", sqlDialects),
     }),
     { default: [] },
   ),

@@ -4,12 +4,10 @@ import {
   capabilityEffect,
   type FactStatement,
   type SqlDialect,
-  sqlDialects,
 } from "../action/action-fact.ts";
 import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
 import type { GlobTable } from "../action/glob.ts";
-import { isJsonObject, type Json } from "../action/json.ts";
 import type { FactParsers, ParserLoaders, ParserName } from "./parser.ts";
 import { parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
 import { pickStated, type StatedArguments } from "./stated-value.ts";
@@ -18,17 +16,21 @@ interface FactReaderOptions {
   /** The operator's statements about tools, by the name of the upstream. */
   readonly statements?: ReadonlyMap<string, GlobTable<FactStatement>>;
   readonly parsers?: ParserLoaders;
+  /** The operator's word about the SQL of a direct action, by its tool and target. */
+  readonly dialectOf?: (tool: string, target: string) => SqlDialect | undefined;
 }
 
 /** Finds what an action does, before any policy sees it. */
 export class FactReader {
   readonly #statements: ReadonlyMap<string, GlobTable<FactStatement>>;
   readonly #loaders: ParserLoaders;
+  readonly #dialectOf: FactReaderOptions["dialectOf"];
   readonly #parsers: { -readonly [Name in ParserName]?: FactParsers[Name] } = {};
 
-  constructor({ statements = new Map(), parsers = {} }: FactReaderOptions = {}) {
+  constructor({ statements = new Map(), parsers = {}, dialectOf }: FactReaderOptions = {}) {
     this.#statements = statements;
     this.#loaders = parsers;
+    this.#dialectOf = dialectOf;
   }
 
   /**
@@ -46,8 +48,10 @@ export class FactReader {
     return { ...action, facts: { ...findPlaces(action.arguments), effect: capabilityEffect[action.capability] } };
   }
 
-  #statementOf({ protocol, target, tool, arguments: args }: ActionEnvelope): FactStatement | undefined {
-    if (protocol !== "mcp") return directStatement(protocol, args);
+  #statementOf({ protocol, target, tool }: ActionEnvelope): FactStatement | undefined {
+    // INVARIANT: no agent states the dialect of its own statement: another reading of a text may be the harmless one.
+    if (protocol === "sql") return { sql: "statement", dialect: this.#dialectOf?.(tool, target) ?? "every" };
+    if (protocol !== "mcp") return directStatement(protocol);
     const tools = this.#statements.get(target);
     // Methods, such as `resources/read`, are no tools.
     return tools === undefined || tool.includes("/") ? undefined : tools.get(tool);
@@ -75,16 +79,10 @@ export class FactReader {
 }
 
 /** The statement that the arguments of a direct action carry by definition. */
-function directStatement(protocol: Protocol, args: Json): FactStatement | undefined {
+function directStatement(protocol: Protocol): FactStatement | undefined {
   if (protocol === "shell") return { shell: "command" };
   if (protocol === "git") return { git: "args" };
-  if (protocol === "http") return { url: ["url"] };
-  return protocol === "sql" ? { sql: "statement", dialect: dialectIn(args) } : undefined;
-}
-
-function dialectIn(args: Json): SqlDialect | undefined {
-  const dialect = isJsonObject(args) ? args.dialect : undefined;
-  return sqlDialects.find((each) => each === dialect);
+  return protocol === "http" ? { url: ["url"] } : undefined;
 }
 
 function withFacts(action: ActionEnvelope, { kinds, places, effect }: StatedFacts): ActionEnvelope {

@@ -8,6 +8,9 @@ import {
   type ShellFacts,
   type SqlDialect,
   type SqlFacts,
+  type SqlStatement,
+  type StatedDialect,
+  sqlDialects,
   strictestEffect,
   type UrlFact,
 } from "../action/action-fact.ts";
@@ -53,11 +56,6 @@ export function readStated(stated: StatedArguments, parsers: Partial<FactParsers
     places: read.flatMap(({ places }) => places),
     effect: effects.length === 0 ? null : strictestEffect(effects),
   };
-}
-
-/** The facts of stated arguments that nothing could read. */
-export function unreadStated(stated: StatedArguments): StatedFacts {
-  return readStated(stated, {});
 }
 
 const maxFacts = 20;
@@ -163,13 +161,36 @@ function joinGit(read: readonly StatedFacts[], isStated: boolean): ReadValues<Gi
 
 function readSqlTexts(
   stated: StatedValues<string>,
-  dialect: SqlDialect | null,
+  given: StatedDialect | null,
   parse: FactParsers["sql"] | undefined,
 ): StatedFacts {
+  const dialect = given === "every" ? null : given;
   const unread: SqlFacts = { parsed: false, dialect, effect: "unknown", statements: [], more: true };
-  const { facts, isRead } = readEach(stated, parse && ((text) => parse(text, dialect)), () => unread);
+  const read =
+    given === "every" ? readEveryDialect : (text: string, reader: FactParsers["sql"]) => reader(text, dialect);
+  const { facts, isRead } = readEach(stated, parse && ((text) => read(text, parse)), () => unread);
   const sql = joinSql(isRead ? facts : [...facts, unread], dialect);
   return { kinds: { sql }, places: [], effect: sql.effect };
+}
+
+/**
+ * The statements that the text is in any dialect, each once, with the strictest effect of all. INVARIANT: unknown where one
+ * reader refuses it: its server may understand what its reader does not, such as a comment that is executed.
+ */
+function readEveryDialect(text: string, parse: FactParsers["sql"]): SqlFacts {
+  const read = sqlDialects.map((dialect) => parse(text, dialect));
+  const statements = new Map<string, SqlStatement>();
+  for (const statement of read.flatMap((each) => each.statements)) {
+    const key = JSON.stringify([statement.kind, statement.tables.write]);
+    statements.set(key, joinStatements(statement, statements.get(key)));
+  }
+  return {
+    parsed: read.every(({ parsed }) => parsed),
+    dialect: null,
+    effect: strictestEffect(read.map(effectOf)),
+    statements: [...statements.values()].slice(0, maxFacts),
+    more: statements.size > maxFacts || read.some(({ more }) => more),
+  };
 }
 
 function joinSql(read: readonly SqlFacts[], dialect: SqlDialect | null): SqlFacts {
@@ -183,6 +204,23 @@ function joinSql(read: readonly SqlFacts[], dialect: SqlDialect | null): SqlFact
     effect: isCut ? "unknown" : strictestEffect(read.map(effectOf)),
     statements: statements.slice(0, maxFacts),
     more: isCut || read.some(({ more }) => more),
+  };
+}
+
+/** One statement as two readers see it: with what either of them finds. */
+function joinStatements(one: SqlStatement, other: SqlStatement = one): SqlStatement {
+  const join = (some: readonly string[], more: readonly string[]): readonly string[] => [
+    ...new Set([...some, ...more]),
+  ];
+  return {
+    ...one,
+    effect: strictestEffect([one.effect, other.effect]),
+    tables: { read: join(one.tables.read, other.tables.read), write: one.tables.write },
+    functions: join(one.functions, other.functions),
+    has_where: one.has_where && other.has_where,
+    where_is_constant: one.where_is_constant || other.where_is_constant,
+    into: one.into || other.into,
+    locking: one.locking || other.locking,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { FactStatement, SqlDialect } from "../action/action-fact.ts";
+import type { FactStatement, StatedDialect } from "../action/action-fact.ts";
 import type { Json } from "../action/json.ts";
 import { namesOfPointer } from "../action/json-pointer.ts";
 
@@ -20,12 +20,12 @@ export interface StatedArguments {
   readonly url?: StatedValues<string>;
   readonly path?: StatedValues<string>;
   readonly address?: StatedValues<string>;
-  readonly dialect: SqlDialect | null;
+  readonly dialect: StatedDialect | null;
   readonly root: string | null;
 }
 
 /** Characters of one text that a parser is given. */
-export const maxStatedText = 16_384;
+const maxStatedText = 16_384;
 const maxValues = 20;
 /** Values that are looked at where a place names every item of a list. */
 const maxVisited = 10_000;
@@ -43,15 +43,6 @@ export function pickStated(args: Json, statement: FactStatement): StatedArgument
     dialect,
     root,
   };
-}
-
-/** The characters that the parsers have to read. */
-export function lengthOfStated({ shell, git, sql, url, path, address }: StatedArguments): number {
-  let length = 0;
-  for (const kind of [shell, git, sql, url, path, address]) {
-    for (const value of kind?.values ?? []) length += lengthOf(value);
-  }
-  return length;
 }
 
 function lengthOf(value: CommandText): number {

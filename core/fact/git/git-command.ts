@@ -57,6 +57,12 @@ const strictOptions: Readonly<Record<string, ActionEffect>> = {
   "--contents": "unknown",
 };
 
+/** Subcommands whose `-f` forces. Of another one that is known it is the name of a file, or nothing. */
+const forcing = new Set(
+  "push branch checkout switch clean fetch pull tag rm mv add reset worktree submodule notes rebase filter-branch".split(
+    " ",
+  ),
+);
 const forceOptions = ["--force", "--force-with-lease", "--mirror", "--delete", "--prune", "--hard"];
 
 /** Reads the words after `git`, with the names of variables that are set for it. Never throws. */
@@ -71,7 +77,7 @@ export function readGit(argv: readonly (string | null)[], env: readonly string[]
   const operands = words.filter((word) => !word.startsWith("-"));
   const takesRemote = ["fetch", "clone", "pull", "push", "ls-remote"].includes(subcommand ?? "");
   const isForced =
-    options.some((word) => isPrefixOf(word, forceOptions) || /^-[a-zA-Z]*[fD]/.test(word)) ||
+    options.some((word) => isPrefixOf(word, forceOptions) || isForceCluster(subcommand, word)) ||
     (subcommand === "push" && operands.some((word) => /^[+:]/.test(word))) ||
     (subcommand === "push" && options.some((word) => /^-[a-z]*d/.test(word)));
   const all = [...operands.slice(0, takesRemote ? 1 : 0), ...options];
@@ -131,6 +137,18 @@ function optionEffect(subcommand: string | null): (word: string) => ActionEffect
 /** True where a format or an order needs signatures, which the program of `gpg.program` checks. */
 function asksSignature(subcommand: string | null, word: string): boolean {
   return /%[-+ ]?G/.test(word) || (subcommand === "for-each-ref" && word.includes("signature"));
+}
+
+/** True for `-f`, and for the `-D` of `branch`, alone or among other letters; of a subcommand that nobody knows, for both. */
+function isForceCluster(subcommand: string | null, word: string): boolean {
+  if (subcommand === "branch" || !isKnown(subcommand)) return /^-[a-zA-Z]*[fD]/.test(word);
+  return forcing.has(subcommand ?? "") && /^-[a-zA-Z]*f/.test(word);
+}
+
+function isKnown(subcommand: string | null): boolean {
+  return (
+    subcommand !== null && (readers.has(subcommand) || forcing.has(subcommand) || Object.hasOwn(others, subcommand))
+  );
 }
 
 function isPrefixOf(word: string, options: readonly string[]): boolean {

@@ -84,8 +84,9 @@ export class LineJudge {
       return;
     }
     const syntax = readSyntax(source);
+    // What the first parser refuses, the second one may take seconds for.
     if (syntax.errors) this.#refuse();
-    if (!syntax.plain || !censusAgrees(syntax.census, takeCensus(source))) this.#isUnknown = true;
+    else if (!syntax.plain) this.#isUnknown = true;
     for (const command of syntax.commands) {
       const where = around.place === "top" ? command.place : around.place;
       this.judgeCommand(command.words, {
@@ -96,6 +97,8 @@ export class LineJudge {
         from: command.from,
       });
     }
+    // INVARIANT: nothing has an effect that the second parser does not share; what is unknown anyway needs none.
+    if (this.effect() !== "unknown" && !censusAgrees(syntax.census, takeCensus(source))) this.#isUnknown = true;
   }
 
   /** Judges one command: its wrappers are taken off until a program is left. */

@@ -51,12 +51,36 @@ export interface ShellSyntax {
 }
 
 export const maxCommands = 50;
-const maxNodes = 20_000;
+const maxNodes = 1_000;
+/** Each level of `$(…)` is some eight nodes, and is parsed anew. */
+const maxDepth = 60;
 
-/** Reads a script. Visits at most 20,000 nodes; more are an error. */
+/** A bound for the first parser, which looks for the end of each `${` in the rest of the text. */
+const maxBracedVariables = 200;
+/** A bound for the second parser, which tries many readings of brackets that match nothing. */
+const maxBrackets = 1_000;
+
+const tooLarge: ShellSyntax = {
+  commands: [],
+  census: { names: [], wordCount: 0, redirectCount: 0 },
+  plain: false,
+  errors: true,
+};
+
+function countOf(text: string, pattern: RegExp): number {
+  return text.match(pattern)?.length ?? 0;
+}
+
+/**
+ * Reads a script. More than 1,000 nodes, 1,000 brackets and braces or 200 times `${`, or nodes nested more than 60 deep, are an
+ * error: each bound keeps the time of a parser from growing with the square of the text.
+ */
 export function readSyntax(source: string): ShellSyntax {
+  if (countOf(source, /\$\{/g) > maxBracedVariables || countOf(source, /[[\]{}]/g) > maxBrackets) return tooLarge;
   const script = parse(source);
-  const reader = new SyntaxReader(readScope(script));
+  const scope = readScope(script);
+  if (scope === null) return tooLarge;
+  const reader = new SyntaxReader(scope);
   reader.visit(script, { place: "top" });
   return reader.result();
 }
@@ -75,7 +99,6 @@ class SyntaxReader {
   readonly #names: { readonly name: string; readonly pos: number }[] = [];
   #wordCount = 0;
   #redirectCount = 0;
-  #nodeCount = 0;
   #plain = true;
   #errors = false;
 
@@ -94,8 +117,7 @@ class SyntaxReader {
   }
 
   visit(node: SyntaxNode, place: Place): void {
-    this.#nodeCount += 1;
-    if (this.#nodeCount > maxNodes || this.#commands.length > maxCommands) {
+    if (this.#commands.length > maxCommands) {
       this.#errors = true;
       return;
     }
@@ -246,15 +268,21 @@ function isRedirection(node: SyntaxNode): node is Redirection {
 
 const assigners = new Set(["read", "mapfile", "readarray", "getopts", "printf", "let", ...declarations]);
 
-/** Finds the names that the script sets: a loop variable is known where nothing else sets it and no word of its list is a flag. */
-function readScope(script: ParsedScript): VariableScope {
+/**
+ * Finds the names that the script sets: a loop variable is known where nothing else sets it and no word of its list is a flag.
+ * Null for a script that is too large.
+ */
+function readScope(script: ParsedScript): VariableScope | null {
   const loops = new Set<string>();
   const assigned = new Set<string>();
   let nodeCount = 0;
   const empty: VariableScope = { loops, assigned: new Set(["HOME", "PWD"]) };
+  let depth = 0;
+  let isTooLarge = false;
   const visit = (node: SyntaxNode): void => {
     nodeCount += 1;
-    if (nodeCount > maxNodes) return;
+    isTooLarge ||= nodeCount > maxNodes || depth > maxDepth;
+    if (isTooLarge) return;
     noteAssigned(node, assigned);
     if (node.type === "For") {
       const list = (node.wordlist ?? []).flatMap((word) => readWords(word, empty));
@@ -262,10 +290,12 @@ function readScope(script: ParsedScript): VariableScope {
       if (isKnown && !loops.has(node.name.value)) loops.add(node.name.value);
       else assigned.add(node.name.value);
     }
+    depth += 1;
     forEachChild(node, visit);
+    depth -= 1;
   };
   visit(script);
-  return { loops, assigned };
+  return isTooLarge ? null : { loops, assigned };
 }
 
 function noteAssigned(node: SyntaxNode, assigned: Set<string>): void {

@@ -14,7 +14,7 @@ import { readPragma } from "./pragma.ts";
 import { readSqlTokens, type SqlToken, splitStatements } from "./token.ts";
 import { readTokens } from "./token-opinion.ts";
 
-export { areSqlParsersSound, loadSqlParsers } from "./parser.ts";
+export { loadSqlParsers } from "./parser.ts";
 
 const maxListed = 20;
 const maxName = 256;

@@ -9,11 +9,13 @@ export interface SqlToken {
 
 /** The longest text that is read, in bytes of UTF-8. */
 const maxBytes = 16 * 1024;
-const maxTokens = 6000;
+const maxTokens = 2000;
 const maxDepth = 40;
 /** Operators and words that can nest a tree without brackets: a parser recurses once for each. */
 const maxChain = 400;
 const maxStatements = 50;
+/** Dots in one name: `server.database.schema.table.column` has four. A parser's time grows with the square of more. */
+const maxDots = 8;
 /** DataFusion's parser nests statements behind these words without a bound of its own, and traps at some hundreds. */
 const statementWords = new Set("explain describe desc prepare begin if while create declare try catch else".split(" "));
 const maxStatementWords = 30;
@@ -81,7 +83,7 @@ function hasFewStatementWords(tokens: readonly SqlToken[]): boolean {
 }
 
 function isWithinBounds(tokens: readonly SqlToken[]): boolean {
-  if (tokens.length > maxTokens || splitStatements(tokens).length > maxStatements) return false;
+  if (splitStatements(tokens).length > maxStatements) return false;
   let depth = 0;
   let chain = 0;
   for (const { type, text } of tokens) {
@@ -91,7 +93,16 @@ function isWithinBounds(tokens: readonly SqlToken[]): boolean {
     else if (type === "word" && chainWords.has(text)) chain += 1;
     if (depth < 0 || depth > maxDepth || chain > maxChain) return false;
   }
-  return depth === 0;
+  return depth === 0 && hasShortNames(tokens);
+}
+
+function hasShortNames(tokens: readonly SqlToken[]): boolean {
+  let dots = 0;
+  return tokens.every((token, at) => {
+    if (isSign(token, ".")) dots += 1;
+    else if (!isSign(tokens[at - 1], ".")) dots = 0;
+    return dots <= maxDots;
+  });
 }
 
 /** Reads tokens from the front; each method returns false where the text is odd. */
@@ -109,7 +120,7 @@ class Scanner {
   scan(): readonly SqlToken[] | null {
     while (this.#at < this.#text.length) {
       if (this.#match(blank) !== null) continue;
-      if (!this.#takeNext()) return null;
+      if (!this.#takeNext() || this.#tokens.length > maxTokens) return null;
     }
     return this.#tokens;
   }

@@ -9,6 +9,39 @@ import { readCalls, siteConfig, siteKey } from "../../support/site.ts";
 
 const baseline = `{ path: "${join(repositoryRoot, "policy-packs/baseline")}" }`;
 
+describe("the SQL that an agent asks about", () => {
+  const statement = "select `name` from users";
+
+  /** Returns the decision about a statement that the agent calls MySQL. */
+  async function decide(hooks: string): Promise<unknown> {
+    const config = siteConfig({ localLog: "/dev/null" }).replace("{ path: packs/open }", baseline);
+    const gateway = await startGateway({ config: `${config}\n${hooks}\n` });
+    try {
+      const response = await fetch(`${gateway.url}/v1/actions/evaluate`, {
+        method: "POST",
+        headers: { "x-api-key": siteKey, "content-type": "application/json" },
+        body: JSON.stringify({
+          protocol: "sql",
+          tool: "query",
+          target: "shop",
+          arguments: { statement, dialect: "mysql" },
+        }),
+      });
+      return ((await response.json()) as { readonly decision: string }).decision;
+    } finally {
+      await gateway.stop();
+    }
+  }
+
+  it("is read in the dialect that the operator states, never in the agent's", async () => {
+    expect(await decide("")).to.equal("review");
+    expect(await decide("hooks: { dialects: [{ tool: query, target: shop, dialect: postgresql }] }")).to.equal(
+      "review",
+    );
+    expect(await decide("hooks: { dialects: [{ tool: query, target: shop, dialect: mysql }] }")).to.equal("allow");
+  });
+});
+
 describe("the operator's own effects of programs", () => {
   let folder: string;
   let log: string;

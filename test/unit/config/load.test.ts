@@ -358,7 +358,7 @@ function defaults(source: string): GatewayConfig {
       reviewUrl: null,
       webhooks: [],
     },
-    hooks: { maxWaitMs: 300_000, capabilities: [] },
+    hooks: { maxWaitMs: 300_000, capabilities: [], dialects: [] },
     resilience: { enabled: false, tenant: null, backupDir: join(dirname(source), "backups"), keep: 7 },
     telemetry: {
       endpoint: null,

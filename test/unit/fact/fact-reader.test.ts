@@ -12,6 +12,7 @@ import { GlobTable } from "../../../core/action/glob.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { FactReader } from "../../../core/fact/fact-reader.ts";
 import type { ParserLoaders, ReadCommand } from "../../../core/fact/parser.ts";
+import { shippedParsers } from "../../../core/fact/shipped-parser.ts";
 import { newAction } from "../../support/ledger-world.ts";
 
 const effects: Readonly<Record<string, ActionEffect>> = { ls: "read", rm: "delete", curl: "network", git: "read" };
@@ -277,8 +278,8 @@ describe("FactReader", () => {
       ["shell", {}, "unknown"],
       ["git", { args: ["push"] }, "network"],
       ["sql", { statement: "select 1", dialect: "postgresql" }, "read"],
-      ["sql", { statement: "select 1", dialect: "oracle" }, "unknown"],
-      ["sql", { statement: "select 1" }, "unknown"],
+      ["sql", { statement: "select 1" }, "read"],
+      ["sql", { statement: "drop table a", dialect: "postgresql" }, "write"],
       ["http", { url: "https://a.example" }, "write"],
       ["http", {}, "unknown"],
     ] as const)
@@ -286,5 +287,25 @@ describe("FactReader", () => {
         await effectOf(undefined, args, { protocol, capability: "write" }),
         `${protocol} ${JSON.stringify(args)}`,
       ).to.equal(effect);
+  });
+
+  it("reads the SQL of direct actions in the operator's dialect, else in every dialect, whatever the agent says", async () => {
+    const sqlOf = async (statement: string, dialectOf?: () => "mysql"): Promise<ActionFacts["sql"]> => {
+      const reader = new FactReader({ parsers: shippedParsers, ...(dialectOf && { dialectOf }) });
+      const args = { statement, dialect: "postgresql" };
+      return (await reader.describe({ ...newAction(), protocol: "sql", target: "db", arguments: args })).facts?.sql;
+    };
+    for (const [statement, everywhere, inMysql] of [
+      ["select name from users where id = 1", "read", "read"],
+      ["select `name` from users", "unknown", "read"],
+      ["select 1 /*! ; drop table users */", "unknown", "unknown"],
+      ["delete from users where id = 1", "delete", "delete"],
+    ] as const) {
+      expect((await sqlOf(statement))?.effect, statement).to.equal(everywhere);
+      expect((await sqlOf(statement, () => "mysql"))?.effect, statement).to.equal(inMysql);
+    }
+    const deleted = await sqlOf("delete from users where id = 1");
+    expect(deleted).to.include({ parsed: true, dialect: null });
+    expect(deleted?.statements.map(({ kind, tables }) => [kind, tables.write])).to.deep.equal([["delete", ["users"]]]);
   });
 });

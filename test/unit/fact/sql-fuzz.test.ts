@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { type ActionEffect, actionEffects } from "../../../core/action/action-fact.ts";
+import { type ActionEffect, actionEffects, sqlDialects } from "../../../core/action/action-fact.ts";
 import { effectOf } from "../../../core/fact/sql/agreement.ts";
-import { areSqlParsersSound, loadSqlParsers, readSql, readTwice } from "../../../core/fact/sql/sql-text.ts";
+import { loadSqlParsers, readSql, readTwice } from "../../../core/fact/sql/sql-text.ts";
 import { fuzzInputs, fuzzSeed, maxInputMs, pick, processorMs, type Random, randomFrom } from "../../support/fuzz.ts";
 import { type SqlEntry, sqlCorpus } from "./sql-corpus.ts";
 
@@ -25,7 +25,8 @@ describe("readSql over mutated statements", () => {
         expect(actionEffects.indexOf(effect), `seed ${fuzzSeed}: ${JSON.stringify(text)}`).to.be.at.least(least);
       }
     }
-    expect(areSqlParsersSound()).to.equal(true);
+    // A parser that trapped would be gone until the next turn of the event loop.
+    for (const dialect of sqlDialects) expect(readSql("select 1", dialect).parsed, dialect).to.equal(true);
   });
 });
 
