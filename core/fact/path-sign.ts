@@ -34,7 +34,7 @@ export function hasOddSign(path: string): boolean {
 }
 
 /** Names that Windows takes for devices, in any folder and with any ending. */
-const device = /^(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)/i;
+const device = /^(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$|clock\$)(?:\.|$)/i;
 const shortName = /^[^.~]{1,6}~\d{1,2}(?:\.[^.]{0,3})?$/;
 
 /** Returns true for a name, other than `.` and `..`, that not every system takes for the file of that name. */

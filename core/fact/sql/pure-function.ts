@@ -38,7 +38,7 @@ const own: Readonly<Record<SqlDialect, string>> = {
     "jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof " +
     "to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_headline ts_rank ts_rank_cd setweight " +
     "strip numnode querytree similarity word_similarity strict_word_similarity show_trgm levenshtein soundex metaphone unaccent " +
-    "gen_random_uuid uuid_generate_v4 uuidv4 uuidv7 currval lastval pg_typeof pg_column_size pg_size_pretty pg_size_bytes " +
+    "gen_random_uuid uuid_generate_v4 uuidv4 uuidv7 currval lastval pg_typeof pg_column_size pg_encoding_to_char pg_size_pretty pg_size_bytes " +
     "pg_relation_size pg_table_size pg_indexes_size pg_total_relation_size pg_database_size pg_get_viewdef pg_get_functiondef " +
     "pg_get_indexdef pg_get_constraintdef pg_get_expr pg_get_userbyid pg_get_serial_sequence pg_get_triggerdef pg_get_ruledef " +
     "format_type obj_description col_description shobj_description to_regclass to_regtype to_regproc pg_backend_pid " +
@@ -90,7 +90,7 @@ const own: Readonly<Record<SqlDialect, string>> = {
     "has_perms_by_name is_member is_srvrolemember is_rolemember isnumeric scope_identity ident_current rowcount_big hashbytes " +
     "checksum binary_checksum compress decompress generate_series error_message error_number xact_state index_col " +
     "indexproperty stats_date current_timezone connectionproperty session_context context_info formatmessage min_active_rowversion " +
-    "fn_my_permissions dm_exec_sql_text dm_exec_query_plan",
+    "contains freetext fn_my_permissions dm_exec_sql_text dm_exec_query_plan",
 };
 
 export const pureFunctions = Object.fromEntries(

@@ -102,12 +102,16 @@ function wordEffects(statement: readonly SqlToken[], dialect: SqlDialect, kind: 
     if (token.type !== "word" || isSign(statement[at - 1], ".")) return "read";
     if (alsoFunctions.has(token.text) && isSign(statement[at + 1], "(") && at > 0) return "read";
     if (token.text === "begin" && kind === "begin" && isTransaction(statement, at)) return "read";
+    if (dialect === "sqlite" && kind === "begin" && at === 1 && locksDatabase.has(token.text)) return "write";
     if (dialect === "mssql" && token.text === "next" && isFetch(statement, at)) return "read";
     if (dialect === "mssql" && token.text === "fetch" && isFetch(statement, at + 1)) return "read";
     return effectsByWord[dialect].get(token.text) ?? "read";
   });
   return strictestEffect(found);
 }
+
+/** SQLite's words behind `BEGIN` that keep every other writer out of the database. */
+const locksDatabase = new Set(["immediate", "exclusive"]);
 
 /** `BEGIN` alone opens a block in SQL Server. */
 function isTransaction(statement: readonly SqlToken[], at: number): boolean {

@@ -20,6 +20,10 @@ const tools: Readonly<Record<string, { readonly statement: string; readonly call
     statement: "{ path: path, root: /workspace }",
     call: ({ input }) => ({ capability: "read", arguments: { path: input } }),
   },
+  credential: {
+    statement: "{ path: path, root: /workspace }",
+    call: ({ input }) => ({ capability: "read", arguments: { path: input } }),
+  },
   ...Object.fromEntries(
     ["postgresql", "mysql", "sqlite", "mssql"].map((dialect) => [
       dialect,
@@ -76,6 +80,9 @@ describe("the shipped packs", () => {
   it("allow no URL that leads where it should not, and nine of ten that only look so [S38]", () => tryCorpus("url"));
 
   it("allow no path that leaves its folder, and nine of ten that only look so [S37]", () => tryCorpus("path"));
+
+  it("allow no file within its folder that may hold credentials, and nine of ten that only sound so [S37]", () =>
+    tryCorpus("credential"));
 
   it("allow no command line beyond 8 KB or 50 commands, whatever it does [S40]", async () => {
     for (const input of [`ls ${"a".repeat(8_192)}`, Array(51).fill("ls").join("; ")]) {
