@@ -231,6 +231,7 @@ const recentAction: TObject = Type.Object({
 
 const held: TObject = Type.Object({
   action: { ...anyObject, description: "the whole action, as policy saw it" },
+  does: { ...Type.Array(anyText), description: "what the action does, by its typed facts" },
   rules: Type.Array(Type.Object({ rule: anyText, message: anyText, severity: anyText })),
 });
 

@@ -12,6 +12,7 @@ import type { Notice } from "../notify/webhook-notifier.ts";
 import type { Approvals } from "./approvals.ts";
 import { type ArgumentChange, diffArguments } from "./argument-diff.ts";
 import { findLastUsed } from "./history.ts";
+import { summarizeAction } from "./summary.ts";
 
 export interface ApprovalViewSources {
   readonly approvals: Approvals;
@@ -40,6 +41,8 @@ export interface ApprovalView {
 
 interface HeldView {
   readonly action: ActionEnvelope;
+  /** The words for what the action does, by its typed facts. */
+  readonly does: readonly string[];
   readonly rules: readonly Pick<Finding, "rule" | "message" | "severity">[];
 }
 
@@ -75,7 +78,7 @@ export async function viewApproval(sources: ApprovalViewSources, caller: Princip
   const tail = await sources.ledger.approvals.session(caller.tenant, approval.session.id, maxRecords);
   return {
     approval,
-    held: held === null ? null : { action: held.action, rules: held.determining.map(viewRule) },
+    held: held === null ? null : viewHeld(held),
     withheld,
     changes: held === null ? null : await findChanges(sources, approval, held),
     recent: recentActions(tail?.records ?? []),
@@ -99,6 +102,10 @@ async function readHeld(sources: ApprovalViewSources, caller: Principal, approva
     if (!(error instanceof GatewayError && error.code === "APPROVAL_INCOMPLETE")) throw error;
     return { held: null, withheld: "incomplete" };
   }
+}
+
+function viewHeld({ action, determining }: HeldAction): HeldView {
+  return { action, does: summarizeAction(action).does, rules: determining.map(viewRule) };
 }
 
 function viewRule({ rule, message, severity }: Finding): HeldView["rules"][number] {

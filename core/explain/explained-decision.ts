@@ -161,6 +161,8 @@ export interface Explanation {
   readonly source: ExplanationSource;
   readonly values: ExplainedValues;
   readonly action: ExplainedAction;
+  /** The words for what the action does, by its typed facts; empty where none are kept or values are hidden. */
+  readonly does: readonly string[];
   /** In the order of the chain, those in shadow mode last. The strictest enforced one that does not abstain decides. */
   readonly policies: readonly ExplainedPolicy[];
   /** The nearest rules, of all packs, that did not decide; nearest first. */

@@ -4,6 +4,7 @@ import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import { maxNear, type NearRule, type PolicyExplanation } from "../action/explanation.ts";
 import type { Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import { escapeHidden } from "../action/visible-text.ts";
+import { summarizeAction } from "../approval/summary.ts";
 import type { ActionRecord } from "../evidence/record/record.ts";
 import { type Evaluator, evaluateOrBlock } from "../road/run.ts";
 import {
@@ -90,6 +91,7 @@ export class Explainer {
       source,
       values,
       action: summary,
+      does: sight.shown === null ? [] : summarizeAction(sight.shown).does,
       policies,
       near: nearestOf(verdicts),
       notes: notesOf(subject, values, policies),

@@ -204,6 +204,7 @@ export const explainSchemas: Readonly<Record<string, TSchema>> = {
     source: enumOf(["request", "memory", "approval", "evidence"]),
     values: enumOf(["shown", "redacted", "withheld", "unavailable"]),
     action: explainedAction,
+    does: { ...Type.Array(anyText), description: "what the action does, by its typed facts" },
     policies: Type.Array(explainedPolicy),
     near: Type.Array(Type.Object({ ...explainedRule, policy: anyText })),
     notes: Type.Array(anyText),

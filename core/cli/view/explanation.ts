@@ -74,13 +74,14 @@ export function describeExplanation(explained: Explanation): readonly string[] {
   ];
 }
 
-function headOf({ id, time, phase, action }: Explanation): readonly string[] {
+function headOf({ id, time, phase, action, does }: Explanation): readonly string[] {
   const { tool, target, capability, principal, session, session_state: state, ticket, task } = action;
   const words = state === null ? "" : `, risk ${state.risk} after ${state.actions} actions`;
   const taints = state === null || state.taints.length === 0 ? "" : `, tainted ${state.taints.join(", ")}`;
   return [
     `  decision    ${id} at ${time}, phase ${phase}`,
     `  action      ${escapeHidden(target)}/${escapeHidden(tool)} (${capability}) by ${escapeHidden(principal)}`,
+    ...(does.length === 0 ? [] : [`  does        ${does.join("; ")}`]),
     `  session     ${session}${words}${taints}`,
     ...(task === null ? [] : [`  task        ${escapeHidden(task)}`]),
     ...(ticket === null ? [] : [`  ticket      ${describeTicket(ticket)}`]),

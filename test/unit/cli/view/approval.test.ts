@@ -22,7 +22,7 @@ describe("what reviewers are told of a tainted session", () => {
     const action = newAction({ session_state: state, arguments: { taints: taints.length } });
     const id = await world.hold(action);
     const approval = await world.stored(id);
-    const held = { action, rules: [] };
+    const held = { action, does: [], rules: [] };
     return {
       approval,
       view: { approval, held, withheld: null, changes: null, recent: [], session: null, risk: 40 },
