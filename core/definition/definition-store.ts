@@ -86,25 +86,23 @@ export class DefinitionStore {
       const due = tools.filter(isDue);
       const outcomes = new Map<PublishedTool, Outcome>();
       const around = this.#survey(known, tools);
-      for (const tool of due) outcomes.set(tool, await this.#judgeOne(by, tool, around(tool)));
-      await this.#keep(by, [...outcomes.values()]);
+      try {
+        for (const tool of due) outcomes.set(tool, await this.#judgeOne(by, tool, around(tool)));
+        await this.#keep(by, [...outcomes.values()]);
+      } catch (cause) {
+        this.#tenants.delete(by.tenant); // what is durable of it is read again
+        throw cause;
+      }
       for (const [tool, { findings }] of outcomes) {
         tool.standings.set(by.tenant, { generation, marks: findings.length === 0 ? {} : { findings } });
       }
     });
   }
 
-  /** Runs a change of a tenant's definitions after those before it. What it changed is read again where it rejects. */
+  /** Runs a look at, or a change of, a tenant's definitions after those before it. */
   async inTurn<T>(tenant: string, change: (known: TenantDefinitions) => Promise<T>): Promise<T> {
     const before = this.#turns.get(tenant) ?? Promise.resolve();
-    const turn = before.then(async () => {
-      try {
-        return await change(await this.#load(tenant));
-      } catch (cause) {
-        this.#tenants.delete(tenant);
-        throw cause;
-      }
-    });
+    const turn = before.then(async () => change(await this.#load(tenant)));
     this.#turns.set(
       tenant,
       turn.catch(() => undefined),
@@ -132,8 +130,14 @@ export class DefinitionStore {
 
   /** Records a change with its operations, and has every standing looked up again. */
   async record(tenant: string, detail: JsonObject, operations: readonly BatchOperation[]): Promise<void> {
-    await this.#options.log.recordEvent(tenant, "admin", detail, operations);
-    this.generation += 1;
+    try {
+      await this.#options.log.recordEvent(tenant, "admin", detail, operations);
+    } catch (cause) {
+      this.#tenants.delete(tenant); // it may be on disk or not: what is durable is read again
+      throw cause;
+    } finally {
+      this.generation += 1;
+    }
   }
 
   async #load(tenant: string): Promise<TenantDefinitions> {

@@ -84,9 +84,8 @@ export class UpstreamGroup {
     return claims.find((each) => each.upstream === upstream && each.exposedName === exposedName);
   }
 
-  /** Every tool that an upstream lists, those whose name belongs to an earlier upstream included. */
-  async toolClaims(): Promise<readonly ListedTool[]> {
-    await this.tools();
+  /** Every tool of the lists that were read so far, those whose name belongs to an earlier upstream included. */
+  get toolClaims(): readonly ListedTool[] {
     return this.#current("tools").claims;
   }
 

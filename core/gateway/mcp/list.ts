@@ -64,7 +64,8 @@ async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObjec
   const visible: JsonObject[] = [];
   const { tenant, role } = caller.principal;
   const taken = new Set<string>();
-  const tools = await caller.group.toolClaims();
+  await caller.group.tools();
+  const tools = caller.group.toolClaims;
   await parts.definitions.judge(caller.principal, tools);
   for (const tool of tools) {
     const { marks } = tool.standings.get(tenant) as Standing;

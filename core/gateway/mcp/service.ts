@@ -163,7 +163,8 @@ async function findTool(parts: McpServiceParts, caller: Caller, params: JsonObje
 
 /** Judges the definitions of all tools, and returns the first of this name that is not withheld, else the tool itself. */
 async function judgeTool(parts: McpServiceParts, { group, principal }: Caller, tool: ListedTool): Promise<ListedTool> {
-  const tools = await group.toolClaims();
+  // Lists that were not read yet are not waited for: another upstream that hangs must not delay this call.
+  const tools = group.toolClaims;
   await parts.definitions.judge(principal, tools.includes(tool) ? tools : [...tools, tool]);
   const isCallable = ({ exposedName, standings }: ListedTool): boolean =>
     exposedName === tool.exposedName && (standings.get(principal.tenant) as Standing).marks.findings === undefined;

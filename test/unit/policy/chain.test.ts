@@ -47,6 +47,18 @@ describe("Chain.evaluate(action)", () => {
     expect(Number.isInteger(evaluation.durationUs) && evaluation.durationUs > 0).to.equal(true);
   });
 
+  it("blocks a tool whose definition is withheld, whatever the policies say, and no other", () => {
+    const digest = `sha256:${"0".repeat(64)}`;
+    for (const phase of ["list", "input"] as const) {
+      const judge = (findings?: readonly ["changed"]): Evaluation =>
+        chainOf([saying("allow")]).evaluate(
+          makeAction({ phase, tool_definition: { digest, annotations: {}, ...(findings && { findings }) } }),
+        ) as Evaluation;
+      expect([judge(["changed"]).decision, judge().decision]).to.deep.equal(["block", "allow"]);
+      expect(judge(["changed"]).determining.map(({ rule }) => rule)).to.deep.equal(["definition.changed"]);
+    }
+  });
+
   it("decides alike in any order, and `block` wins over `allow`", () => {
     const said = fc.constantFrom<Verdict["decision"]>(...decisions, "abstain");
     fc.assert(
