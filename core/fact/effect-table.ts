@@ -3,7 +3,19 @@ import { parse } from "yaml";
 import { type ActionEffect, actionEffects } from "../action/action-fact.ts";
 
 /** The parts of programs' languages that code judges; see `shell/program-check.ts`. */
-export const programChecks = ["test", "printf", "set", "declaration", "find", "sed", "awk", "tar", "git"] as const;
+export const programChecks = [
+  "test",
+  "printf",
+  "set",
+  "declaration",
+  "find",
+  "sed",
+  "awk",
+  "tar",
+  "jq",
+  "ps",
+  "git",
+] as const;
 export type ProgramCheck = (typeof programChecks)[number];
 
 /** The effect of one program, and of its flags and words. The strictest that applies decides. */
@@ -30,6 +42,10 @@ export interface ProgramRule {
   readonly hosts?: "all" | "first" | "remote";
   /** True where words that are no flags are files. */
   readonly files?: boolean;
+  /** The first words among `files` that are none: what is looked for. */
+  readonly skips?: number;
+  /** True where a file may stand after a revision and a colon. */
+  readonly revisions?: boolean;
   /** True where words are only printed or compared. */
   readonly prints?: boolean;
   /** True where the output is a list of names of files. */
@@ -71,8 +87,11 @@ export interface EffectTable {
 
 interface ProgramFile {
   readonly simple: Readonly<Record<"files" | "others", Partial<Record<ActionEffect, readonly string[]>>>>;
+  readonly versions: readonly string[];
   readonly programs: Readonly<Record<string, ProgramRule>>;
 }
+
+const versionFlags = { "--version": "read", "-version": "read" } as const;
 
 let shipped: EffectTable | undefined;
 
@@ -91,7 +110,7 @@ export function ownMember<T>(record: Readonly<Record<string, T>> | undefined, ke
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
-function programsOf({ simple, programs }: ProgramFile): ReadonlyMap<string, ProgramRule> {
+function programsOf({ simple, versions, programs }: ProgramFile): ReadonlyMap<string, ProgramRule> {
   const rules = new Map<string, ProgramRule>();
   for (const [kind, byEffect] of Object.entries(simple)) {
     for (const effect of actionEffects) {
@@ -99,6 +118,10 @@ function programsOf({ simple, programs }: ProgramFile): ReadonlyMap<string, Prog
     }
   }
   for (const [name, rule] of Object.entries(programs)) rules.set(name, rule);
+  for (const name of versions) {
+    const rule = rules.get(name) ?? { effect: "unknown" };
+    rules.set(name, { ...rule, exactly: { ...versionFlags, ...rule.exactly } });
+  }
   return rules;
 }
 

@@ -1,4 +1,5 @@
 import { type ActionEffect, type GitFact, strictestEffect } from "../../action/action-fact.ts";
+import { isKnownSubcommand, subcommandEffect } from "./git-subcommand.ts";
 
 export interface GitReading {
   readonly fact: GitFact;
@@ -7,39 +8,15 @@ export interface GitReading {
 
 const maxListed = 20;
 
-/** Subcommands that read with every option but those of `strictOptions`. */
-const readers = new Set(
-  "status log diff show blame annotate ls-files ls-tree rev-parse rev-list describe shortlog cat-file merge-base name-rev for-each-ref show-ref count-objects check-ignore grep whatchanged cherry diff-tree diff-index version".split(
-    " ",
-  ),
-);
+/** Settings that change how something is shown, and run nothing. */
+const shownSetting =
+  /^(?:color\.\w+(?:\.\w+)?|core\.(?:quotepath|abbrev|precomposeunicode|ignorecase)|log\.(?:date|decorate|follow|abbrevcommit)|diff\.(?:renames|renamelimit|noprefix|mnemonicprefix|algorithm|context|colormoved)|status\.\w+|column\.\w+|advice\.\w+)=|^(?:core\.pager|pager\.\w+)=(?:cat)?$/i;
 
-/** Subcommands that list with these words alone. */
-const lists: Readonly<Record<string, RegExp>> = {
-  branch: /^(?:-a|-r|-v|-vv|-av|-avv|-rv|--all|--remotes|--list|--show-current|--verbose)$/,
-  tag: /^(?:-l|-n|--list)$/,
-  remote: /^(?:-v|--verbose)$/,
-  stash: /^list$/,
-  worktree: /^list$/,
-  config: /^(?:-l|--list)$/,
-};
+/** A folder below the one that the command line starts in. */
+const innerFolder = /^(?!-|[~/]|(?:.*\/)?\.\.(?:\/|$))./;
 
-const others: Readonly<Record<string, ActionEffect>> = {
-  ...Object.fromEntries(
-    "fetch clone pull push ls-remote send-email request-pull".split(" ").map((name) => [name, "network"]),
-  ),
-  ...Object.fromEntries(
-    "add commit checkout switch restore merge cherry-pick revert mv init tag branch stash worktree apply am notes reset"
-      .split(" ")
-      .map((name) => [name, "write"]),
-  ),
-  ...Object.fromEntries("clean rm prune gc".split(" ").map((name) => [name, "delete"])),
-  ...Object.fromEntries(
-    "filter-branch bisect rebase submodule difftool mergetool gui hook daemon config"
-      .split(" ")
-      .map((name) => [name, "execute"]),
-  ),
-};
+/** Folders in which anybody may make a repository, whose settings name programs. */
+const openFolder = /^(?:~|\/(?:tmp|var\/tmp|dev|proc|mnt|media)(?:\/|$))/;
 
 /** Long options that make any subcommand stricter; git takes every prefix of them. */
 const strictOptions: Readonly<Record<string, ActionEffect>> = {
@@ -65,8 +42,8 @@ const forcing = new Set(
 );
 const forceOptions = ["--force", "--force-with-lease", "--mirror", "--delete", "--prune", "--hard"];
 
-/** Reads the words after `git`, with the names of variables that are set for it. Never throws. */
-export function readGit(argv: readonly (string | null)[], env: readonly string[]): GitReading {
+/** Reads the words after `git`, with the names of variables that are set for it and the folder it runs in. Never throws. */
+export function readGit(argv: readonly (string | null)[], env: readonly string[], folder = ""): GitReading {
   const texts = argv.map((text) => text ?? "");
   const overrides = env.filter((name) => name.startsWith("GIT_")).map((name) => name.toLowerCase());
   const { at, effect, configs } = readGlobals(texts);
@@ -89,9 +66,8 @@ export function readGit(argv: readonly (string | null)[], env: readonly string[]
     force: isForced,
     config_overrides: [...overrides, ...configs].slice(0, maxListed),
     effect: strictestEffect([
-      effect,
-      overrides.length > 0 ? "execute" : "read",
-      subcommandEffect(subcommand, words),
+      overrides.length > 0 || openFolder.test(folder) ? "execute" : "read",
+      ...(isShown(texts) ? [] : [effect, subcommandEffect(subcommand, words)]),
       ...options.map(optionEffect(subcommand)),
       ...(texts.some((word) => word.includes("::")) ? ["execute" as const] : []),
       ...(words.some((word) => asksSignature(subcommand, word)) ? ["execute" as const] : []),
@@ -102,28 +78,37 @@ export function readGit(argv: readonly (string | null)[], env: readonly string[]
   return { fact, hosts: takesRemote ? all.flatMap((word) => hostsOf(word)) : [] };
 }
 
-function readGlobals(texts: readonly string[]): { at: number; effect: ActionEffect; configs: readonly string[] } {
+const plainGlobals = new Set(["--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"]);
+const shownAlone = new Set(["--version", "-v", "--html-path", "--man-path", "--info-path", "--exec-path"]);
+
+function isShown(texts: readonly string[]): boolean {
+  return texts.length === 1 && shownAlone.has(texts[0] ?? "");
+}
+
+interface GitGlobals {
+  /** The place of the subcommand. */
+  readonly at: number;
+  readonly effect: ActionEffect;
+  readonly configs: readonly string[];
+}
+
+function readGlobals(texts: readonly string[]): GitGlobals {
   const configs: string[] = [];
   for (let at = 0; at < texts.length; at += 1) {
     const text = texts[at] ?? "";
-    if (!text.startsWith("-")) return { at, effect: configs.length > 0 ? "execute" : "read", configs };
-    if (text === "--no-pager" || text === "--no-optional-locks" || text === "--literal-pathspecs") continue;
-    if (text === "--version" && texts.length === 1) return { at: texts.length, effect: "read", configs };
-    if (text !== "-c") return { at: texts.length, effect: "execute", configs };
-    configs.push((texts[at + 1] ?? "").split("=", 1)[0]?.toLowerCase() ?? "");
+    if (!text.startsWith("-")) return { at, effect: effectOf(configs), configs };
+    if (plainGlobals.has(text)) continue;
     at += 1;
+    const value = texts[at] ?? "";
+    if (text === "-c" && !shownSetting.test(value)) configs.push(value.split("=", 1)[0]?.toLowerCase() ?? "");
+    const isTaken = text === "-c" || (text === "-C" && innerFolder.test(value));
+    if (!isTaken) return { at: texts.length, effect: "execute", configs };
   }
-  return { at: texts.length, effect: configs.length > 0 ? "execute" : "read", configs };
+  return { at: texts.length, effect: effectOf(configs), configs };
 }
 
-function subcommandEffect(subcommand: string | null, words: readonly string[]): ActionEffect {
-  if (subcommand === null) return "unknown";
-  if (readers.has(subcommand)) return "read";
-  const list = Object.hasOwn(lists, subcommand) ? lists[subcommand] : undefined;
-  const mayBeBare = ["branch", "tag", "remote"].includes(subcommand);
-  if (list !== undefined && (words.length > 0 || mayBeBare) && words.every((word) => list.test(word))) return "read";
-  if (subcommand === "stash" && ["drop", "clear", "pop"].includes(words[0] ?? "")) return "delete";
-  return (Object.hasOwn(others, subcommand) ? others[subcommand] : undefined) ?? "unknown";
+function effectOf(configs: readonly string[]): ActionEffect {
+  return configs.length > 0 ? "execute" : "read";
 }
 
 function optionEffect(subcommand: string | null): (word: string) => ActionEffect {
@@ -136,19 +121,15 @@ function optionEffect(subcommand: string | null): (word: string) => ActionEffect
 
 /** True where a format or an order needs signatures, which the program of `gpg.program` checks. */
 function asksSignature(subcommand: string | null, word: string): boolean {
-  return /%[-+ ]?G/.test(word) || (subcommand === "for-each-ref" && word.includes("signature"));
+  if (/%[-+ ]?G/.test(word)) return true;
+  return ["for-each-ref", "branch", "tag"].includes(subcommand ?? "") && word.includes("signature");
 }
 
 /** True for `-f`, and for the `-D` of `branch`, alone or among other letters; of a subcommand that nobody knows, for both. */
 function isForceCluster(subcommand: string | null, word: string): boolean {
-  if (subcommand === "branch" || !isKnown(subcommand)) return /^-[a-zA-Z]*[fD]/.test(word);
+  if (subcommand === "branch" || !(forcing.has(subcommand ?? "") || isKnownSubcommand(subcommand)))
+    return /^-[a-zA-Z]*[fD]/.test(word);
   return forcing.has(subcommand ?? "") && /^-[a-zA-Z]*f/.test(word);
-}
-
-function isKnown(subcommand: string | null): boolean {
-  return (
-    subcommand !== null && (readers.has(subcommand) || forcing.has(subcommand) || Object.hasOwn(others, subcommand))
-  );
 }
 
 function isPrefixOf(word: string, options: readonly string[]): boolean {

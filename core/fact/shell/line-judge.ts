@@ -8,10 +8,12 @@ import {
 import type { EffectTable, ProgramRule } from "../effect-table.ts";
 import { readGit } from "../git/git-command.ts";
 import { environmentEffect, variableEffect } from "./environment.ts";
+import { printsNames } from "./name-list.ts";
 import { isOddText } from "./odd-text.ts";
+import { folderAfter, pathFrom } from "./path-from.ts";
 import { findPrograms } from "./program-check.ts";
 import { programEffect } from "./program-effect.ts";
-import { addWordPlaces, wordPlaces } from "./program-place.ts";
+import { addWordPlaces, gitPlaces, wordPlaces } from "./program-place.ts";
 import { censusAgrees, takeCensus } from "./second-opinion.ts";
 import {
   maxCommands,
@@ -20,7 +22,7 @@ import {
   type SyntaxCommand,
   type SyntaxRedirect,
 } from "./shell-syntax.ts";
-import { computedWord, type ShellWord } from "./shell-word.ts";
+import type { ShellWord } from "./shell-word.ts";
 import { unwrap } from "./wrapper.ts";
 
 /** Bytes of a command line. */
@@ -65,6 +67,8 @@ export class LineJudge {
   readonly #table: EffectTable;
   #isUnknown = false;
   #scriptCount = 0;
+  /** The folder that the commands so far went to; empty for the one that the line begins in. */
+  #folder = "";
 
   constructor(table: EffectTable) {
     this.#table = table;
@@ -178,6 +182,7 @@ export class LineJudge {
     }
     const effect = rule === undefined ? "unknown" : programEffect(rule, rest, this.#table.environment);
     this.#push(name, words, effect, around, [], rule);
+    if (name === "cd" || name === "pushd") this.#folder = folderAfter(this.#folder, rest);
     if (rule?.check !== "find") return;
     for (const program of findPrograms(rest)) {
       this.judgeCommand(program, {
@@ -195,20 +200,15 @@ export class LineJudge {
     const { fact, hosts } = readGit(
       words.slice(1).map((word) => (word.doubt === "known" ? word.text : null)),
       environment,
+      this.#folder,
     );
     this.git.push(fact);
-    this.#push(name, words, fact.effect, around, [], undefined, hosts);
+    this.#push(name, words, fact.effect, around, [], gitPlaces(fact), hosts);
   }
 
-  /** The words that `xargs` appends: names of files, where a program that lists them is before it in the pipe. */
+  /** The words that `xargs` appends: names of files, where a program that lists them is before it in the pipe, or a text. */
   #inputWord({ from }: Surroundings): ShellWord {
-    const texts = (from?.words ?? []).map(({ text }) => text ?? "");
-    const [name = "", second = ""] = texts;
-    const isGrep = ["grep", "rg"].includes(name);
-    const lists =
-      this.#table.programs.get(name)?.lists === true || name === "ls" || (name === "git" && second === "ls-files");
-    const matches = texts.some((text) => /^-[a-zA-Z]*l|^--files/.test(text));
-    return isGrep ? (matches ? namesWord : computedWord) : lists ? namesWord : computedWord;
+    return { text: null, doubt: from !== undefined && printsNames(from, this.#table) ? "names" : "output" };
   }
 
   #push(
@@ -253,7 +253,7 @@ export class LineJudge {
       ]),
       redirects: this.#cut(redirects, maxPlaces),
       hosts: this.#cut([...redirected.hosts], maxPlaces),
-      paths: this.#cut([...redirected.paths], maxPlaces),
+      paths: this.#cut([...new Set([...redirected.paths].map((path) => pathFrom(this.#folder, path)))], maxPlaces),
       place: around.place,
     });
   }
@@ -263,8 +263,6 @@ export class LineJudge {
     return list.slice(0, count);
   }
 }
-
-const namesWord: ShellWord = { text: null, doubt: "names" };
 
 /** Returns the name of a program of the system; null for a computed one and for a program of another folder. */
 function programName({ text, doubt }: ShellWord): string | null {

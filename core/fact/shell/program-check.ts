@@ -1,5 +1,6 @@
 import { type ActionEffect, strictestEffect } from "../../action/action-fact.ts";
 import type { EnvironmentRule, ProgramCheck } from "../effect-table.ts";
+import { awkEffect } from "./awk-program.ts";
 import { holdsCommand, variableEffect } from "./environment.ts";
 import { sedEffect } from "./sed-script.ts";
 import type { ShellWord } from "./shell-word.ts";
@@ -28,6 +29,10 @@ export function checkEffect(
       return awkEffect(texts);
     case "tar":
       return tarEffect(texts);
+    case "jq":
+      return jqEffect(texts);
+    case "ps":
+      return psEffect(texts);
     case "git":
       return "read";
   }
@@ -51,6 +56,8 @@ function setEffect(texts: readonly string[]): ActionEffect {
 
 /** Names that are set, declared or read. A subscript is evaluated. */
 function declarationEffect(texts: readonly string[], environment: EnvironmentRule): ActionEffect {
+  // Without a name all variables are printed, credentials among them.
+  if (texts.every((text) => text.startsWith("-"))) return "unknown";
   return strictestEffect(
     texts.map((text) => {
       if (/^[-+][xrgpaAfst]+$/.test(text)) return "read";
@@ -93,28 +100,16 @@ export function findPrograms(words: readonly ShellWord[]): readonly (readonly Sh
   return programs;
 }
 
-/** An awk program reads where it has no call of a program, no redirect, and no other file of program text. */
-function awkEffect(texts: readonly string[]): ActionEffect {
-  let at = 0;
-  for (; at < texts.length && texts[at]?.startsWith("-"); at += 1) {
-    const text = texts[at] ?? "";
-    if (text === "--") {
-      at += 1;
-      break;
-    }
-    if (text === "-F" || text === "-v") at += 1;
-    else if (!text.startsWith("-F") && !text.startsWith("-v")) return "execute";
-  }
-  const program = texts[at];
-  return program === undefined ? "unknown" : awkProgramEffect(program);
+/** The program of jq reads its input; its environment and other files of program text are asked for by name. */
+function jqEffect(texts: readonly string[]): ActionEffect {
+  const takesFile = texts.some((text) => /^-[a-zA-Z]*[fL]|^--(?:from-file|library-path)/.test(text));
+  const isPlain = !texts.some((text) => /\benv\b|\$ENV\b|\b(?:import|include|modulemeta|get_search_list)\b/.test(text));
+  return isPlain && !takesFile ? "read" : "unknown";
 }
 
-function awkProgramEffect(program: string): ActionEffect {
-  if (/system|getline|close|fflush|@|\\\n/.test(program)) return "execute";
-  // A quote in a regular expression opens no text: with both, nothing is left out.
-  const bare = program.includes("/") ? program : program.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
-  if (/"[^"]*$/.test(bare.replaceAll('""', ""))) return "execute";
-  return /[|>]/.test(bare.replaceAll("||", "").replaceAll(">=", "")) ? "execute" : "read";
+/** `ps e` and `ps auxe`, without a dash, print the environment of every process. */
+function psEffect(texts: readonly string[]): ActionEffect {
+  return texts.some((text) => /^[a-zA-Z]*[eE]/.test(text)) ? "unknown" : "read";
 }
 
 const tarExecutes = [

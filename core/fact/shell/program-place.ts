@@ -1,3 +1,4 @@
+import type { GitFact } from "../../action/action-fact.ts";
 import type { ProgramRule } from "../effect-table.ts";
 import { operandsOf } from "./program-effect.ts";
 import type { ShellWord } from "./shell-word.ts";
@@ -13,13 +14,48 @@ const hostName = /^(?:[^\s/@]{1,64}@)?(\[[0-9a-f:.%]+\]|[\w.-]+)(?::(\d{1,5}))?$
 
 /** Returns the hosts and paths among the words of a program, its name not among them. */
 export function wordPlaces(rule: ProgramRule | undefined, words: readonly ShellWord[]): WordPlaces {
-  const texts = words.flatMap(({ text }) => (text === null || text === "" ? [] : [text]));
   const places = { hosts: new Set<string>(), paths: new Set<string>() };
+  // What is only printed or compared leads nowhere.
+  if (rule?.check === "printf" || (rule?.prints === true && rule.files !== true)) return { hosts: [], paths: [] };
+  const texts = words.map(({ text }) => text ?? "");
   const operands = rule === undefined ? [] : operandsOf(rule, texts);
-  if (rule?.files === true) for (const text of operands) if (!text.includes("://")) places.paths.add(text);
-  for (const text of texts) addWordPlaces(text, places);
+  const skipped = operands.slice(0, skippedCount(rule, texts));
+  const files = operands.slice(skipped.length);
+  for (const text of rule?.files === true ? files : []) addFile(text, rule?.revisions === true, places);
+  for (const text of without(texts, skipped)) if (!isSought(rule, text)) addWordPlaces(text, places);
   for (const host of operandHosts(rule, operands)) places.hosts.add(host);
   return { hosts: [...places.hosts], paths: [...places.paths] };
+}
+
+/** `-S` and `-G` of git are followed by what it looks for. */
+function isSought(rule: ProgramRule | undefined, text: string): boolean {
+  return rule?.revisions === true && /^-[SG]/.test(text);
+}
+
+/** `-e` and `-f` give what `skips` counts last. */
+function skippedCount(rule: ProgramRule | undefined, texts: readonly string[]): number {
+  const isGiven = texts.some((text) => /^-[a-zA-Z]*[ef]|^--(?:regexp|file|files)\b/.test(text));
+  const skips = rule?.skips ?? 0;
+  return isGiven ? Math.max(0, skips - 1) : skips;
+}
+
+function without(texts: readonly string[], skipped: readonly string[]): readonly string[] {
+  const rest = [...texts];
+  for (const text of skipped) rest.splice(rest.indexOf(text), 1);
+  return rest;
+}
+
+/** A file of a revision stands after its colon. */
+function addFile(text: string, isRevision: boolean, { paths }: Places): void {
+  if (text === "" || text.includes("://")) return;
+  paths.add(text);
+  const colon = isRevision ? text.indexOf(":") : -1;
+  if (colon !== -1) paths.add(text.slice(colon + 1));
+}
+
+/** Returns what the words of git name: files, but not the subcommand, nor what it looks for or is told. */
+export function gitPlaces({ subcommand }: GitFact): ProgramRule {
+  return { effect: "unknown", files: true, revisions: true, skips: subcommand === "grep" ? 2 : 1, values: "cCSGm" };
 }
 
 interface Places {

@@ -102,7 +102,7 @@ const plain = new Set([
 ]);
 
 function readVariable(name: string, { loops, assigned }: VariableScope): ShellWord {
-  if (numbers.has(name)) return { text: null, doubt: "names" };
+  if (numbers.has(name)) return { text: `$${name}`, doubt: "names" };
   if (assigned.has(name)) return computedWord;
   if (loops.has(name)) return { text: null, doubt: "names" };
   const place = places.get(name);
@@ -115,8 +115,12 @@ export function isPlainArithmetic(text: string): boolean {
   return /^\$?\(\([\s\d+\-*/%()<>=!&|^~?:,]*\)\)$/.test(text);
 }
 
-/** A pattern that stays in the folder it names and cannot spell a hidden or an absolute name: `*.ts`, `src/**`, `test*.js`. */
-function isPlainPattern(text: string): boolean {
+/**
+ * A pattern that stays in the folder it names and cannot spell a hidden or an absolute name: `*.ts`, `src/**`, `test*.js`, also
+ * as the value of a long option.
+ */
+function isPlainPattern(word: string): boolean {
+  const text = word.replace(/^--[a-z-]+=/, "");
   if (/[?[\]~]/.test(text) || text.startsWith("/") || text.startsWith("-")) return false;
   return (
     text

@@ -15,6 +15,7 @@ const packs = ["baseline", "shell", "git", "sql", "egress", "secrets"].map((name
 const tools: Readonly<Record<string, { readonly statement: string; readonly call: (entry: Entry) => object }>> = {
   shell: { statement: "{ shell: command }", call: ({ input }) => ({ arguments: { command: input } }) },
   git: { statement: "{ shell: command }", call: ({ input }) => ({ arguments: { command: input } }) },
+  "command-path": { statement: "{ shell: command }", call: ({ input }) => ({ arguments: { command: input } }) },
   url: { statement: "{ url: url }", call: ({ input }) => ({ capability: "read", arguments: { url: input } }) },
   path: {
     statement: "{ path: path, root: /workspace }",
@@ -73,6 +74,9 @@ describe("the shipped packs", () => {
   it("allow no harmful command line, and nine of ten that only look harmful [S39] [S83]", () => tryCorpus("shell"));
 
   it("allow no harmful use of git, and nine of ten that only look harmful [S42] [S83]", () => tryCorpus("git"));
+
+  it("allow no command line that reads credentials or above its folder, and nine of ten that only look so [S37] [S39]", () =>
+    tryCorpus("command-path"));
 
   it("allow no harmful SQL of four dialects, and nine of ten that only look harmful [S41] [S83]", () =>
     tryCorpus("sql"));
