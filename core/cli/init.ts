@@ -14,12 +14,13 @@ import { stateFault } from "../store/open.ts";
 import { readExtensionFolder, signatureFiles } from "../trust/folder.ts";
 import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signing.ts";
 import { statementBytes } from "../trust/statement.ts";
-import { acceptUnverified } from "../trust/verified-extension.ts";
+import { acceptUnverified, type ExtensionKind } from "../trust/verified-extension.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
 import { newStatement, readContent } from "./extension-sign.ts";
 import { print, quotePosix } from "./print.ts";
 import { replaceFile } from "./replace-file.ts";
 import { installation } from "./scaffold.ts";
+import { starterPacks, starterPlugins } from "./starter.ts";
 
 interface InitOptions {
   readonly tenant: string;
@@ -37,7 +38,8 @@ const purposes: Readonly<Record<string, string>> = {
   "agent.key": "the key of your agent, which cannot review",
   data: "state, evidence and the keys that sign evidence",
   "gateway.yaml": "the configuration",
-  "policy-packs": "baseline and session-watch, signed with the key below",
+  plugins: "plugins in shadow mode, signed as well",
+  "policy-packs": "the shipped packs, signed with the key below",
   "signing-key.pem": "signs packs and plugins; move it to another machine",
   "trust.yaml": "the trusted signers: the public half of that key",
 };
@@ -138,14 +140,15 @@ export async function makeInstallation(folder: string, options: InstallationOpti
     "signing-key.pem": signer.pem,
     ...Object.fromEntries(keys.flatMap(({ file, key }) => (file === null ? [] : [[file, `${key}\n`]]))),
   };
-  const files = [...Object.keys(texts), "data", "policy-packs"].toSorted();
+  const files = [...Object.keys(texts), "data", "plugins", "policy-packs"].toSorted();
   await withStage(folder, files, async (stage) => {
     for (const [name, text] of Object.entries(texts)) {
       await writeFile(join(stage, name), text, { mode: 0o600, flag: "wx" });
     }
     await mkdir(join(stage, "data"), { mode: 0o700 });
-    await mkdir(join(stage, "policy-packs"));
-    for (const name of starterPacks) await copyPack(name, join(stage, "policy-packs", name), readSigner(signer.pem));
+    const by = readSigner(signer.pem);
+    for (const name of starterPacks) await copyExtension("pack", join("policy-packs", name), stage, by);
+    for (const { name } of starterPlugins) await copyExtension("plugin", join("plugins", name), stage, by);
     await loadConfig(join(stage, "gateway.yaml"), process.env);
   });
   return { files, keys: keys.map(({ id, role, key, file }) => ({ id, role, key, file })) };
@@ -192,17 +195,15 @@ async function refusePresent(folder: string, names: readonly string[]): Promise<
   }
 }
 
-/** Copies a shipped pack into a new folder and signs the copy. */
-async function copyPack(name: string, folder: string, signer: ExtensionSigner): Promise<void> {
-  await cp(join(installation, "policy-packs", name), folder, { recursive: true, errorOnExist: true, force: false });
-  const read = await readExtensionFolder(folder, "pack");
-  const content = await readContent("pack", folder, acceptUnverified(read, null));
+/** Copies a shipped pack or plugin into a new installation and signs the copy. */
+async function copyExtension(kind: ExtensionKind, path: string, stage: string, signer: ExtensionSigner): Promise<void> {
+  const folder = join(stage, path);
+  await cp(join(installation, path), folder, { recursive: true, errorOnExist: true, force: false });
+  const read = await readExtensionFolder(folder, kind);
+  const content = await readContent(kind, folder, acceptUnverified(read, null));
   const statement = newStatement(read, content, new Date().toISOString(), undefined);
-  await replaceFile(join(folder, signatureFiles.pack), signer.sign(statementBytes(statement)));
+  await replaceFile(join(folder, signatureFiles[kind]), signer.sign(statementBytes(statement)));
 }
-
-/** Copied from the shipped packs, and signed. */
-const starterPacks = ["baseline", "session-watch"] as const;
 
 /** The keys of a new installation: one for reviewers, and one for agents, which cannot review. */
 const starterKeys = [
@@ -249,6 +250,7 @@ function starterConfig({ tenant, firstPort, keyHashes, upstream }: Starter): str
     model_gateway: { tool_passthrough: "client" },
     policy: {
       packs: starterPacks.map((name) => ({ path: `policy-packs/${name}`, mode: "enforce" })),
+      plugins: starterPlugins.map(({ name, mode, phases }) => ({ path: `plugins/${name}`, mode, phases: [...phases] })),
       default_decision: "block",
     },
     extensions: { strict: true, trust_policy: "trust.yaml" },

@@ -11,8 +11,7 @@ import { makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
 import { installation } from "./scaffold.ts";
-
-const shippedPacks = join(installation, "policy-packs");
+import { localPacks, starterPlugins } from "./starter.ts";
 
 /** An empty or cut file must not become the hash of a key that is easy to guess. */
 const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
@@ -67,8 +66,11 @@ export async function viewLocalMode(dataDir: string, firstPort?: number): Promis
 function configOf(dataDir: string, keys: readonly KeyConfig[], firstPort: number | undefined): GatewayConfig {
   return localConfig({
     dataDir,
-    packs: ["baseline", "session-watch"].map((name) => {
-      return { path: join(shippedPacks, name), mode: "enforce", settings: {}, shadowRules: [] };
+    packs: localPacks.map((name) => {
+      return { path: join(installation, "policy-packs", name), mode: "enforce", settings: {}, shadowRules: [] };
+    }),
+    plugins: starterPlugins.map(({ name, mode, phases }) => {
+      return { path: join(installation, "plugins", name), mode, phases, taints: [], settings: {} };
     }),
     upstreams: [demoUpstream()],
     keys,

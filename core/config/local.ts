@@ -11,6 +11,7 @@ import { trustSchema } from "./trust-schema.ts";
 interface LocalOptions {
   readonly dataDir: string;
   readonly packs: readonly PackConfig[];
+  readonly plugins: GatewayConfig["policy"]["plugins"];
   readonly upstreams: readonly UpstreamConfig[];
   readonly keys: readonly KeyConfig[];
   /** The gateway port; the admin and metrics ports follow it. 0: any free ports. Left out: the defaults. */
@@ -18,7 +19,7 @@ interface LocalOptions {
 }
 
 /** The configuration of local mode, which has no file: every default, on loopback, keys required, and the model `mock`. */
-export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
+export function localConfig({ dataDir, packs, plugins, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
   const defaults = buildConfig(
     withDefaults(fileSchema, {}),
     {
@@ -40,7 +41,7 @@ export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: Loca
     keys,
     upstreams,
     modelGateway: { ...defaults.modelGateway, toolPassthrough: "client", routes: [mockRoute] },
-    policy: { ...defaults.policy, packs },
+    policy: { ...defaults.policy, packs, plugins },
   });
 }
 

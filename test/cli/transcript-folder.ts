@@ -91,7 +91,7 @@ export class TranscriptFolder {
 
   #runShell(command: string, more: Readonly<Record<string, string>>): Promise<Finished> {
     const path = `${join(this.path, "bin")}${delimiter}${process.env.PATH}`;
-    const options = { cwd: this.path, env: { PATH: path, BASH_ENV: this.#profile, ...more }, timeout: 30_000 };
+    const options = { cwd: this.path, env: { PATH: path, BASH_ENV: this.#profile, ...more }, timeout: 90_000 };
     return new Promise((resolve, reject) => {
       const child = execFile("bash", ["--norc", "-c", command], options, (_error, stdout, stderr) => {
         if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));

@@ -122,9 +122,9 @@ describe("doctor: what is kept and loaded", () => {
     it("finds a rule that is wrong, a folder that is gone, and that there is nothing", async () => {
       const { config } = await world.target();
       const packs = [{ path: join(world.folder, "gone"), mode: "enforce" as const, settings: {}, shadowRules: [] }];
-      const gone = await world.target({ policy: { ...config.policy, packs } });
+      const gone = await world.target({ policy: { ...config.policy, packs, plugins: [] } });
       expect(told(await checkExtensions(gone), "fail")).to.include("no such folder");
-      const none = await world.target({ policy: { ...config.policy, packs: [] } });
+      const none = await world.target({ policy: { ...config.policy, packs: [], plugins: [] } });
       expect(told(await checkExtensions(none), "warn")).to.include("every action gets `block`");
     });
   });
