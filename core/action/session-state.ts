@@ -40,6 +40,11 @@ export interface SessionState {
    * texts: at most 20. Absent where there are none.
    */
   readonly untrusted_values?: readonly string[];
+  /**
+   * The part of a secret, told to the principal's sessions by an answer, that their actions carried away, this one included: in
+   * percent, of one of more than 64 characters in percent of 64. Absent where nothing did.
+   */
+  readonly secret_left?: number;
 }
 
 /** An earlier action of the same session. */

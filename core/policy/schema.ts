@@ -283,6 +283,7 @@ const actionMembers = {
         }),
         { default: [], maxItems: 64 },
       ),
+      secret_left: count("The percentage of a secret that left."),
       untrusted_values: labels("The hosts, paths and addresses of the action that an untrusted answer named first."),
     }),
   ),

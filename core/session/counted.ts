@@ -1,6 +1,7 @@
 import type { BatchOperation, CommitHook } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
+import { SecretTrail } from "./secret-trail.ts";
 import type { SessionCache } from "./session-cache.ts";
 import { groupId, type KnownTool, type SessionEntry } from "./session-entry.ts";
 
@@ -71,6 +72,13 @@ export function taintAll(
 export function checkRoom(counted: CountedList, { session }: ActionEnvelope, names: readonly string[]): void {
   if (counted.every((each) => each === undefined || each.entry.taints.hasRoom(names))) return;
   throw new GatewayError("TAINT_LIMIT", `session \`${session.id}\`; an operator can reset it`);
+}
+
+/** Follows the secrets of an answer from now on: all that a principal does counts together. */
+export function learnSecrets({ tenant, output = null }: ActionEnvelope, [, group, all = group]: CountedList): void {
+  all.entry.secrets ??= new SecretTrail();
+  all.entry.secrets.learn(output);
+  all.cache.weigh(tenant, all.id, all.entry);
 }
 
 /** Counts a dispatched action for its task, if any, and adds the taints that it brings in. */

@@ -68,7 +68,7 @@ export class SessionCache {
   put(tenant: string, session: string, entry: SessionEntry): BatchOperation {
     const key = headKey(tenant, session);
     if (this.#entries.get(key) === entry) {
-      const size = entry.historySize + (entry.values === null ? 0 : entry.values.size);
+      const size = entry.historySize + (entry.values?.size ?? 0) + (entry.secrets?.size ?? 0);
       this.#historySize += size - (this.#countedSizes.get(entry) ?? 0);
       this.#countedSizes.set(entry, size);
     }
@@ -78,7 +78,7 @@ export class SessionCache {
   /** Counts the memory of an entry anew that remembers more values than before. */
   weigh(tenant: string, session: string, entry: SessionEntry): void {
     if (this.#entries.peek(headKey(tenant, session)) !== entry) return;
-    const size = entry.historySize + (entry.values?.size ?? 0);
+    const size = entry.historySize + (entry.values?.size ?? 0) + (entry.secrets?.size ?? 0);
     this.#historySize += size - (this.#countedSizes.get(entry) ?? 0);
     this.#countedSizes.set(entry, size);
   }

@@ -7,6 +7,7 @@ import { forgetOldest } from "../action/recent-map.ts";
 import { maxPastActions, type PastAction, type SessionState, type Taint } from "../action/session-state.ts";
 import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { type CountedRisk, type RiskLimit, RiskMeter } from "./risk-meter.ts";
+import type { SecretTrail } from "./secret-trail.ts";
 import { type StoredValues, ValueMemory } from "./value-memory.ts";
 
 const maxToolTrail = 128;
@@ -14,7 +15,7 @@ const noHistory: readonly PastAction[] = Object.freeze([]);
 
 /**
  * One session in memory, or the sessions of a principal that count together. Its size is bounded. Others change only `pins`,
- * `judged`, `task`, `last`, `stops` and `values`.
+ * `judged`, `task`, `last`, `stops`, `values` and `secrets`.
  */
 export class SessionEntry {
   readonly principal: string;
@@ -32,6 +33,8 @@ export class SessionEntry {
   stops: readonly string[];
   /** The values that untrusted answers named to a group, and those that were known before; null where nothing was named. */
   values: ValueMemory | null;
+  /** The secrets that answers told a principal; null where none did. In memory alone. */
+  secrets: SecretTrail | null = null;
   /** The latest first. */
   history = noHistory;
   /** Approximate bytes of the history. */
@@ -91,8 +94,9 @@ export class SessionEntry {
 
   /** Clears risk, taints and values; counts and history stay. Returns a function that restores them beside what came since. */
   reset(): () => void {
-    const { risk, taints, values } = this;
+    const { risk, taints, values, secrets } = this;
     this.values = null;
+    this.secrets = null;
     this.risk = new RiskMeter(this.#limit);
     this.taints = new TaintSet();
     return () => {
@@ -100,6 +104,7 @@ export class SessionEntry {
       for (const taint of taints.list) this.taints.add(taint);
       if (values !== null && this.values !== null) values.join(this.values);
       this.values = values;
+      this.secrets ??= secrets;
     };
   }
 

@@ -16,6 +16,7 @@ import {
   checkRoom,
   countDispatched,
   groupsOf,
+  learnSecrets,
   putAll,
   renewAll,
   taintAll,
@@ -74,19 +75,22 @@ export class SessionWatch implements Participant {
   }
 
   describe(action: ActionEnvelope): ActionContext {
-    const { context, finish } = this.begin(action);
+    const { context, finish } = this.begin(action, false);
     finish();
     return context;
   }
 
   /** Counts the action as one that its session is attempting, until it is committed or finished. */
-  begin(attempted: ActionEnvelope): SessionParticipation {
+  begin(attempted: ActionEnvelope, isAttempt = true): SessionParticipation {
     const counted = this.#open(attempted);
-    const [{ entry }, { entry: group }] = counted;
+    const [{ entry }, { entry: group }, all] = counted;
+    const { secrets } = all?.entry ?? group;
     const known = this.#tools.find(attempted);
     const state = entry.state(known, this.#options.clock(), group);
     const named = group.values === null ? noValues : this.#options.values.find(attempted, group);
-    const shown = named.length === 0 ? state : { ...state, untrusted_values: named };
+    const left = secrets === null || !isAttempt ? 0 : secrets.count(attempted);
+    const found = named.length === 0 ? state : { ...state, untrusted_values: named };
+    const shown = left === 0 ? found : { ...found, secret_left: left };
     return joinSession(this.#options, counted, known, { session_state: shown, history: entry.history });
   }
 
@@ -125,6 +129,7 @@ export class SessionWatch implements Participant {
       const detail = { event: "tainted", session: action.session.id, taints, action: action.id, target, tool };
       return this.#record(action.tenant, counted, detail, () => undefined);
     };
+    if (isAnswer && names.includes("secret")) learnSecrets(action, counted);
     const source = names.find((name) => untrustedTaints.has(name));
     for (const each of counted) if (each !== undefined) each.entry.pins++;
     try {

@@ -229,6 +229,8 @@ export interface SessionState {
   readonly taints: readonly Taint[];
   /** The hosts, paths and addresses of this action that an untrusted answer named first; absent where there are none. */
   readonly untrusted_values?: readonly string[];
+  /** The percentage of a secret that actions carried away, this one included; absent for 0. */
+  readonly secret_left?: number;
 }
 
 /** Content that the session read, which may influence everything after it. */

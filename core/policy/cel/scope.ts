@@ -30,6 +30,7 @@ const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shap
       }),
     ),
     untrusted_values: texts,
+    secret_left: shapes.double,
   }),
   history: listOf(
     recordShape({
@@ -195,7 +196,8 @@ const readers: Readonly<Record<string, VariableReader>> = {
   now: computedReader("now", ({ time }) => parseTimestamp(time)),
   session_state: computedReader("session_state", (action) => {
     const state = action.session_state ?? newSession;
-    return { ...state, taints: withAges(state.taints, action), untrusted_values: state.untrusted_values ?? [] };
+    const { untrusted_values = [], secret_left = 0 } = state;
+    return { ...state, taints: withAges(state.taints, action), untrusted_values, secret_left };
   }),
   // Newest first.
   history: computedReader("history", (action) => withAges(action.history ?? [], action)),

@@ -17,7 +17,7 @@ const rules = `rules:
 `;
 const noFlood = "review_flood: { reviews: 0 }, risk: { kill_at: 0 }";
 
-describe("another label of a principal [S57]", () => {
+describe("another label of a principal [S57] [S79]", () => {
   let world: TaskWorld;
 
   afterEach(() => world?.stop());

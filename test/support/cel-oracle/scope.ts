@@ -16,7 +16,12 @@ function factsValue({ facts, capability }: ActionEnvelope): CelValue {
 function sessionStateValue(action: ActionEnvelope): CelValue {
   const state = action.session_state ?? newSession;
   const taints = withAges(state.taints, action);
-  return toCelValue({ ...state, taints, untrusted_values: state.untrusted_values ?? [] } as unknown as JsonObject);
+  return toCelValue({
+    ...state,
+    taints,
+    untrusted_values: state.untrusted_values ?? [],
+    secret_left: state.secret_left ?? 0,
+  } as unknown as JsonObject);
 }
 
 /** The session's earlier actions, newest first. */
