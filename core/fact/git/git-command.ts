@@ -114,6 +114,8 @@ function effectOf(configs: readonly string[]): ActionEffect {
 function optionEffect(subcommand: string | null): (word: string) => ActionEffect {
   return (word) => {
     if (subcommand === "grep" && /^-[a-zA-Z]*O/.test(word)) return "execute";
+    // The patterns come out of a file, wherever it lies.
+    if (subcommand === "grep" && /^-[a-zA-Z]*f/.test(word)) return "unknown";
     const stated = Object.entries(strictOptions).filter(([option]) => isPrefixOf(word, [option]));
     return strictestEffect(stated.map(([, effect]) => effect));
   };

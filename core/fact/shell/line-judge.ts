@@ -272,8 +272,9 @@ function programName({ text, doubt }: ShellWord): string | null {
   return name ?? brewed ?? null;
 }
 
+/** An option is no program: it belongs to `time`, as a shell or as a program reads it. */
 function isOwnProgram({ text, doubt }: ShellWord): boolean {
-  return text?.includes("/") === true && doubt === "known";
+  return text?.includes("/") === true && !text.startsWith("-") && doubt === "known";
 }
 
 const sinks = new Set(["/dev/null", "/dev/stdout", "/dev/stderr"]);

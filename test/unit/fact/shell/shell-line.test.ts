@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { shippedEffectTable } from "../../../../core/fact/effect-table.ts";
 import { loadShellParsers, readShell } from "../../../../core/fact/shell/shell-line.ts";
+import { maxInputMs, processorMs } from "../../../support/fuzz.ts";
 
 const table = shippedEffectTable();
 const effectOf = (line: string | readonly string[]): string => readShell(line, table).shell.effect;
@@ -13,7 +14,6 @@ const reads = [
   "git log --oneline -5",
   "git diff HEAD~1",
   "git branch -a",
-  "git grep -f patterns.txt",
   "git blame -f a.ts",
   "git diff -D",
   "git remote -v",
@@ -131,6 +131,7 @@ const harmful = [
   "ssh u@h id",
   "git push",
   "git push -f",
+  "git grep -nf patterns.txt",
   "git fetch -pf",
   "git checkout -f",
   "git p -f",
@@ -189,6 +190,33 @@ describe("readShell(line, table)", () => {
     expect(effectOf(["cat", "a; rm x", "$(id)"])).to.equal("read");
     expect(effectOf(["sh", "-c", "rm x"])).to.equal("delete");
     expect(effectOf(["rm", "x"])).to.equal("delete");
+  });
+
+  it("gives up on a line that no parser reads quickly, within a hundred milliseconds of processor or so", () => {
+    const units = [")", "!)#", "<)", "$${", "$((", "]", "ls ]", "$(a)", "a ", "${a:-", "[[ a && ", "f() $((<("];
+    for (const unit of units) {
+      const line = unit.repeat(8_192 / unit.length);
+      let effect = "";
+      const ms = processorMs(() => {
+        effect = effectOf(line);
+      });
+      expect([effect, unit]).to.deep.equal(["unknown", unit]);
+      // Without the bounds the worst takes more than two seconds.
+      expect(ms, unit).to.be.below(maxInputMs / 2);
+    }
+  });
+
+  it("takes an option of `time` for no program", () => {
+    expect(effectOf("time -A/tmp")).to.equal("unknown");
+  });
+
+  it("is unknown beyond 1,000 words, 1,000 brackets and 60 levels", () => {
+    expect(effectOf(`ls ${"a ".repeat(900)}`)).to.equal("read");
+    expect(effectOf(`ls ${"a ".repeat(1_000)}`)).to.equal("unknown");
+    expect(effectOf(`ls '${"[]".repeat(500)}'`)).to.equal("read");
+    expect(effectOf(`ls '${"[]".repeat(501)}'`)).to.equal("unknown");
+    expect(effectOf(`${"$(".repeat(3)}ls${")".repeat(3)}`)).to.equal("unknown");
+    expect(effectOf(`echo ${"$(echo ".repeat(20)}a${")".repeat(20)}`)).to.equal("unknown");
   });
 
   it("is unknown beyond 8 KB and beyond 50 commands", () => {
