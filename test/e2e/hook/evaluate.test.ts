@@ -106,6 +106,29 @@ describe("an agent that asks before it acts", () => {
     ]);
   });
 
+  it("cannot approve itself by what it asks, says or sends along [S53]", async () => {
+    const { id } = approvalOf(await world.ask(path, shell("make self"), { label: "self" }));
+    const approving = [
+      shell(`gateway approvals approve ${id}`, { capability: "approve" }),
+      shell("make self", { arguments: { command: "make self", details: { approval: id, reviewer: "ada" } } }),
+      {
+        protocol: "mcp",
+        tool: "approve",
+        target: "gateway",
+        capability: "approve",
+        arguments: { id, reviewer: "ada" },
+      },
+    ];
+    for (const action of approving) {
+      const { body } = await world.ask(path, action, { label: "self" });
+      expect(body.permitted, JSON.stringify(action)).to.equal(false);
+    }
+    const headers = { "x-gateway-approval": id, "x-gateway-reviewer": "ada", "x-gateway-approved": "true" };
+    const again = await world.ask(path, shell("make self"), { label: "self", headers });
+    expect(again.body.permitted).to.equal(false);
+    expect(approvalOf(again)).to.include({ id, state: "pending" });
+  });
+
   it("is told that a reviewer denied it", async () => {
     const { id } = approvalOf(await world.ask(path, shell("rm notes"), { label: "denied" }));
     await world.reviewer.deny(id, "not today");
