@@ -208,6 +208,8 @@ describe("readShell(line, table)", () => {
 
   it("takes an option of `time` for no program", () => {
     expect(effectOf("time -A/tmp")).to.equal("unknown");
+    expect(effectOf("time > a")).to.equal("write");
+    expect(effectOf(["time"])).to.equal("read");
   });
 
   it("is unknown beyond 1,000 words, 1,000 brackets and 60 levels", () => {
