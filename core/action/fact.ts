@@ -214,7 +214,13 @@ function tryUrl({ hosts, triedUrls }: PlaceSearch, url: string): void {
     return;
   }
   triedUrls.add(url);
-  const host = URL.canParse(url) ? new URL(url).host : "";
+  let host = "";
+  try {
+    // Node's `URL.canParse` misreads letters of Latin-1, such as `ü`, once V8 optimizes its callers.
+    host = new URL(url).host;
+  } catch {
+    // What is no URL names no host.
+  }
   if (host.length > maxHost) hosts.more = true;
   else if (host !== "") addFact(hosts, host, host);
 }

@@ -21,6 +21,7 @@ const tools: Readonly<Record<string, { readonly statement: string; readonly call
     statement: "{ path: path, root: /workspace }",
     call: ({ input }) => ({ capability: "read", arguments: { path: input } }),
   },
+  destination: { statement: "{ url: url }", call: ({ input }) => ({ capability: "read", arguments: { url: input } }) },
   credential: {
     statement: "{ path: path, root: /workspace }",
     call: ({ input }) => ({ capability: "read", arguments: { path: input } }),
@@ -87,6 +88,9 @@ describe("the shipped packs", () => {
 
   it("allow no file within its folder that may hold credentials, and nine of ten that only sound so [S37]", () =>
     tryCorpus("credential"));
+
+  it("allow no public URL of another service's port or of a place to carry data off to", () =>
+    tryCorpus("destination"));
 
   it("allow no command line beyond 8 KB or 50 commands, whatever it does [S40]", async () => {
     for (const input of [`ls ${"a".repeat(8_192)}`, Array(51).fill("ls").join("; ")]) {

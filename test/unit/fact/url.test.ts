@@ -24,6 +24,13 @@ describe("readUrl(text)", () => {
     });
   });
 
+  it("reads letters of Latin-1 the same after many calls", () => {
+    const zones = new Set<string>();
+    for (let call = 0; call < 20_000; call++)
+      zones.add(readUrl(`https://${call % 2 === 0 ? "bücher" : "books"}.example/`).zone);
+    expect([...zones]).to.deep.equal(["name"]);
+  });
+
   it("returns the plain form of an address, however it is written, and says that it is odd", () => {
     for (const host of ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "①②⑦.0.0.1", "127。0。0。1", "127.0.0.1."]) {
       const { address, zone, odd } = readUrl(`http://${host}/`);
