@@ -55,7 +55,11 @@ const forms: Readonly<Record<string, readonly ReadingForm[]>> = {
     { verb: /^list$/, options: configScope },
     { verb: /^get$/, options: configGet, operands: [1, 1], operand: configKey },
     { options: configGet, needs: /^--get/, operands: [1, 2], operand: configKey },
-    { options: configScope, operands: [1, 1], operand: /^(?!(?:list|get|set|unset|edit)$)(?=.*\.)/ },
+    {
+      options: configScope,
+      operands: [1, 1],
+      operand: /^(?!.*(?:extraheader|token|passw|secret|credential|cookie|helper))(?=.*\.)/i,
+    },
   ],
   notes: [{}, { verb: /^(?:list|show)$/, operands: [0, 1] }],
   "symbolic-ref": [{ options: /^(?:--short|--quiet|-q|--no-recurse)$/, operands: [1, 1] }],

@@ -11,7 +11,7 @@ export function folderAfter(folder: string, words: readonly ShellWord[]): string
 export function pathFrom(folder: string, path: string): string {
   const isRooted = /^[/~]/.test(path);
   const joined = isRooted || folder === "" ? path : `${folder}/${path}`;
-  if (joined === path && !path.includes("..")) return path;
+  if (joined === path && !/\.\.|\/\/|\/\.(?:\/|$)/.test(path)) return path;
   const kept: string[] = [];
   for (const segment of joined.split("/")) {
     if (segment === "." || (segment === "" && kept.length > 0)) continue;

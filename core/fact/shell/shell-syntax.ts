@@ -286,7 +286,8 @@ function readScope(script: ParsedScript): VariableScope | null {
     noteAssigned(node, assigned);
     if (node.type === "For") {
       const list = (node.wordlist ?? []).flatMap((word) => readWords(word, empty));
-      const isKnown = node.wordlist !== undefined && list.every((word) => isName(word));
+      const isKnown =
+        !mayBeInherited(node.name.value) && node.wordlist !== undefined && list.every((word) => isName(word));
       if (isKnown && !loops.has(node.name.value)) loops.add(node.name.value);
       else assigned.add(node.name.value);
     }
@@ -296,6 +297,11 @@ function readScope(script: ParsedScript): VariableScope | null {
   };
   visit(script);
   return isTooLarge ? null : { loops, assigned };
+}
+
+/** A name that the environment may hold: before the loop, and after an empty one, it stands for that value. */
+function mayBeInherited(name: string): boolean {
+  return !/^[a-z]/.test(name) || name.endsWith("_proxy");
 }
 
 function noteAssigned(node: SyntaxNode, assigned: Set<string>): void {
