@@ -24,6 +24,8 @@ const maxStatementWords = 30;
 const oddBlank = /[^\S \t\r\n]|\r(?!\n)/u;
 /** Letters that a server may fold to a quote. */
 const quoteLike = /[\u02b9-\u02bc\u02c8\uff02\uff07]/;
+/** DataFusion's parser traps where `._` follows no name. */
+const numberLike = /(?:^|[^\w"`])\._/;
 const blank = /[ \t\r\n]+/y;
 /** `@` and `#` begin names in MySQL, SQLite and SQL Server, and operators in PostgreSQL. */
 const words: Readonly<Record<SqlDialect, RegExp>> = {
@@ -58,7 +60,13 @@ const chainWords = new Set(
  */
 export function readSqlTokens(text: string, dialect: SqlDialect): readonly SqlToken[] | null {
   if (text.length > maxBytes || Buffer.byteLength(text) > maxBytes || !text.isWellFormed()) return null;
-  if (oddBlank.test(text) || quoteLike.test(text) || hasUnprintable(text.replace(/[\t\r\n]/g, " "))) return null;
+  if (
+    oddBlank.test(text) ||
+    quoteLike.test(text) ||
+    numberLike.test(text) ||
+    hasUnprintable(text.replace(/[\t\r\n]/g, " "))
+  )
+    return null;
   const tokens = new Scanner(text, dialect).scan();
   return tokens !== null && hasFewStatementWords(tokens) && isWithinBounds(tokens) ? tokens : null;
 }

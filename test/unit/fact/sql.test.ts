@@ -88,6 +88,8 @@ describe("readSql(text, dialect)", () => {
       `${"explain ".repeat(390)}select 1`,
       `${"describe ".repeat(31)}select 1`,
       "begin ".repeat(2000),
+      "select ._a",
+      "select * from a.._b",
       "select\u00a01",
       "select 1\u200b",
       "select \u0000",
