@@ -1,6 +1,7 @@
 import type { ActionPlaces } from "./action-fact.ts";
 import { isJsonObject, type Json } from "./json.ts";
 import { memberPointer } from "./json-pointer.ts";
+import { parsedUrl } from "./parsed-url.ts";
 
 /** Characters that are searched, in one text and in all. An action may be a thousand times as long. */
 const maxOfText = 16_384;
@@ -214,13 +215,7 @@ function tryUrl({ hosts, triedUrls }: PlaceSearch, url: string): void {
     return;
   }
   triedUrls.add(url);
-  let host = "";
-  try {
-    // Node's `URL.canParse` misreads letters of Latin-1, such as `ü`, once V8 optimizes its callers.
-    host = new URL(url).host;
-  } catch {
-    // What is no URL names no host.
-  }
+  const host = parsedUrl(url)?.host ?? "";
   if (host.length > maxHost) hosts.more = true;
   else if (host !== "") addFact(hosts, host, host);
 }
@@ -270,7 +265,7 @@ function searchWords(search: PlaceSearch, text: string): void {
 }
 
 function addWord(search: PlaceSearch, word: string, isText: boolean): void {
-  const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
+  const path = (/^file:/i.test(word) ? parsedUrl(word)?.pathname : undefined) ?? word;
   if (!isAbsolute(path) && !climbs(path)) return;
   const facts = isText ? search.paths : search.words;
   if (path.length > maxPath) facts.more = true;

@@ -1,5 +1,6 @@
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, type JsonObject } from "../action/json.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 import { identity } from "../compose/identity.ts";
 import {
@@ -128,7 +129,7 @@ function reasonOf(cause: unknown, signal: AbortSignal): string {
 
 /** Throws INVALID_PARAMS for what is no plain URL: it stands in a shell line, and the key is sent to it. */
 function plainUrl(url: string): string {
-  if (/^https?:\/\/[A-Za-z0-9.:[\]-]+(?:\/[A-Za-z0-9._/-]*)?$/.test(url) && URL.canParse(url))
+  if (/^https?:\/\/[A-Za-z0-9.:[\]-]+(?:\/[A-Za-z0-9._/-]*)?$/.test(url) && parsedUrl(url) !== undefined)
     return url.replace(/\/$/, "");
   throw new GatewayError(
     "INVALID_PARAMS",

@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { isTaint } from "../action/session-state.ts";
 import { hasUnprintable } from "../action/visible-text.ts";
 import { isEffectKey } from "../fact/effect-statement.ts";
@@ -189,14 +190,13 @@ function isOrigin(value: string): boolean {
 
 /** Requires at least a whole host: `https://` ends in `/` as well. */
 function isIdentityPrefix(value: string): boolean {
-  if (!identityText.test(value) || !value.endsWith("/") || !URL.canParse(value)) return false;
-  const { href, host, search, hash } = new URL(value);
-  return href === value && host !== "" && search === "" && hash === "";
+  const url = identityText.test(value) && value.endsWith("/") ? parsedUrl(value) : undefined;
+  return url !== undefined && url.href === value && url.host !== "" && url.search === "" && url.hash === "";
 }
 
 function isUpstreamUrl(value: string): boolean {
-  if (value.length > 4096 || !URL.canParse(value)) return false;
-  const url = new URL(value);
+  const url = value.length <= 4096 ? parsedUrl(value) : undefined;
+  if (url === undefined) return false;
   if (url.protocol !== "http:" && url.protocol !== "https:") return false;
   // `#` with nothing behind it leaves `hash` empty.
   return url.username === "" && url.password === "" && !value.includes("#") && /^[\x21-\x7e]+$/.test(value);

@@ -1,6 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Document, isMap, isScalar, isSeq } from "yaml";
 import type { Json, JsonObject } from "../action/json.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { memberSchema } from "./check.ts";
 import { type FileForm, fileSchema } from "./file-schema.ts";
 import type { FormatName } from "./format.ts";
@@ -38,8 +39,9 @@ function isGiven(value: unknown, { whenEmpty }: Annotations): boolean {
 }
 
 function outlineText(text: string): string {
-  if (!/^https?:/.test(text) || !URL.canParse(text)) return `[hidden, ${text.length} characters]`;
-  const { origin, pathname, search } = new URL(text);
+  const url = /^https?:/.test(text) ? parsedUrl(text) : undefined;
+  if (url === undefined) return `[hidden, ${text.length} characters]`;
+  const { origin, pathname, search } = url;
   return pathname === "/" && search === "" ? origin : `${origin}/[hidden]`;
 }
 

@@ -1,5 +1,6 @@
 import { domainToASCII } from "node:url";
 import type { UrlFact } from "../action/action-fact.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { readHostName } from "./host-name.ts";
 import { ipv4Bytes, ipv6Bytes } from "./ip-text.ts";
 import { zoneOfIp } from "./ip-zone.ts";
@@ -22,15 +23,6 @@ export function readUrl(text: string): UrlFact {
   // A client may put `http:` before it.
   const repaired = parsedUrl(`http://${text.replace(/^[\s/\\]+/, "")}`);
   return repaired === undefined ? noUrl : { ...factOf(repaired, undefined), scheme: "" };
-}
-
-/** Node's `URL.canParse` misreads letters of Latin-1, such as `ü`, once V8 optimizes its callers. */
-function parsedUrl(text: string): URL | undefined {
-  try {
-    return new URL(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Returns true for `localhost:80` and `evil.example:80/x`, of which `URL` takes the host for a scheme. */

@@ -1,6 +1,7 @@
 import type { JSONWebKeySet, JWK } from "jose";
 import { type buildConnector, Client, type Dispatcher } from "undici";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
 import type { HostSource } from "../egress/destination.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -61,9 +62,9 @@ async function discoverKeys(issuer: string, fetchFrom: (url: string) => Promise<
   // Metadata of another issuer would put that one's keys in place of the configured one's.
   if (metadata.issuer !== issuer) throw invalid("expected the metadata to name the configured issuer");
   const { jwks_uri: address } = metadata;
-  if (typeof address !== "string" || !URL.canParse(address)) throw invalid("expected the metadata to name `jwks_uri`");
-  if (new URL(address).protocol !== new URL(issuer).protocol)
-    throw invalid("expected `jwks_uri` to have the scheme of the issuer");
+  const url = parsedUrl(String(address));
+  if (typeof address !== "string" || url === undefined) throw invalid("expected the metadata to name `jwks_uri`");
+  if (url.protocol !== new URL(issuer).protocol) throw invalid("expected `jwks_uri` to have the scheme of the issuer");
   return address;
 }
 

@@ -6,6 +6,7 @@ import { GatewayError } from "../action/error.ts";
 import { foundPaths, newPlaceSearch, searchPaths } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { findNamedValues, type NamedValue } from "../fact/named-value.ts";
 import { valuesAt } from "../fact/stated-value.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
@@ -221,7 +222,7 @@ function isResourceMethod(tool: string): boolean {
 function resourcesOf({ tool, arguments: params }: ActionEnvelope): readonly string[] {
   if (!isResourceMethod(tool) || !isJsonObject(params)) return [];
   const { uri, name } = isJsonObject(params.ref) ? params.ref : params;
-  if (typeof uri === "string") return URL.canParse(uri) ? [uri, new URL(uri).href] : [uri];
+  if (typeof uri === "string") return [uri, parsedUrl(uri)?.href ?? uri];
   return [`prompt:${String(name)}`];
 }
 

@@ -12,6 +12,7 @@ import {
 } from "@sigstore/verify";
 import { contentDigest } from "../action/canonical-json.ts";
 import type { JsonObject } from "../action/json.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import type { TrustedIdentity } from "../config/trust-policy.ts";
 import { type TrustCheck, type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 
@@ -63,7 +64,7 @@ export function hasSubject({ kind, subject }: Identity, trusted: TrustedIdentity
 
 /** Refuses URIs with a second spelling: `/team/../other` begins with `/team/` and is elsewhere. */
 function isOneSpelling(uri: string): boolean {
-  return URL.canParse(uri) && new URL(uri).href === uri;
+  return parsedUrl(uri)?.href === uri;
 }
 
 function readIssuer(certificate: X509Certificate): string | undefined {

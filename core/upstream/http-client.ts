@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import { type HttpConfig, isReservedHeader } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { SseReader } from "./sse-reader.ts";
@@ -57,7 +58,7 @@ export class HttpClient {
 
 /** Returns the address of an HTTP upstream. Throws CONFIG_INVALID for another scheme, for credentials in it and for reserved headers. */
 export function endpointUrl(config: HttpConfig): URL {
-  const url = URL.canParse(config.url) ? new URL(config.url) : undefined;
+  const url = parsedUrl(config.url);
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new GatewayError("CONFIG_INVALID", `upstream \`${config.name}\`: expected an http or https url`);
   }

@@ -1,4 +1,5 @@
 import { GatewayError } from "../action/error.ts";
+import { parsedUrl } from "../action/parsed-url.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
 import { HttpCall, type HttpClient, requireEventStream, statusError } from "./http-client.ts";
 import { isMessage, type SseEvent, SseReader } from "./sse-reader.ts";
@@ -78,8 +79,7 @@ export class SsePipe implements Pipe {
   /** The announced address must stay on the stream's own origin: a hostile one would receive our credentials. */
   #resolveEndpoint(text: string): string {
     const { url } = this.#client;
-    const isReadable = text.length <= maxEndpoint && URL.canParse(text, url.href);
-    const target = isReadable ? new URL(text, url) : undefined;
+    const target = text.length <= maxEndpoint ? parsedUrl(text, url.href) : undefined;
     if (target === undefined || target.origin !== url.origin) {
       throw new GatewayError("UPSTREAM_INVALID", "expected an endpoint on the upstream's own origin");
     }

@@ -179,7 +179,7 @@ describe("the SDK's harness", () => {
     const leak = exampleAction({ arguments: { t: `${"ghp_"}${random}` } });
     const plugin = await loadPlugin(secretEgress);
     expect(plugin.name).to.equal("secret-egress");
-    expect(plugin.settings).to.deep.equal({ decision: "block", least_entropy: 35, ignore: [] });
+    expect(plugin.settings).to.deep.equal({ decision: "block", least_entropy: 35, ignore: [], output: "redact" });
     expect(plugin.evaluate(leak).decision).to.equal("block");
     const asking = await loadPlugin(secretEgress, { settings: { decision: "review" } });
     expect(asking.evaluate(leak).decision).to.equal("review");
