@@ -9,6 +9,12 @@ import { type OperationId, operations } from "../../../support/route-table.ts";
 
 const json = { depth: 64, nodes: 10_000, stringLength: 65_536, reader: "exact" } as const;
 const approval = `apr_${"0".repeat(32)}`;
+/** By the noun of what is not found. */
+const names: Readonly<Record<string, string>> = {
+  session: `session-v1-${"0".repeat(64)}`,
+  ticket: `tkt_${"0".repeat(32)}`,
+  definition: `def_${"0".repeat(32)}`,
+};
 
 describe("RequestReader", () => {
   const reader = new RequestReader({ bytes: 1_048_576, json });
@@ -127,12 +133,8 @@ describe("RequestReader", () => {
     for (const [id, { body, params }] of Object.entries(operations)) {
       if (body === undefined) continue;
       const shape = Object.values(params ?? {})[0]?.absent ?? "";
-      const name = shape.includes("session")
-        ? `session-v1-${"0".repeat(64)}`
-        : shape.includes("ticket")
-          ? `tkt_${"0".repeat(32)}`
-          : approval;
-      const asked = await read(id as OperationId, "", JSON.stringify(body.example), name);
+      const [, name] = Object.entries(names).find(([noun]) => shape.includes(noun)) ?? [];
+      const asked = await read(id as OperationId, "", JSON.stringify(body.example), name ?? approval);
       expect(typeof asked === "string" ? asked : asked.body, id).to.deep.include(body.example);
     }
   });
