@@ -16,7 +16,7 @@ import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRuleSet } from "./rule-set.ts";
 import { mergeSettings } from "./settings.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
-import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
+import { hasPassed, mergeTestSettings, notePassed, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
 
 export interface PackOptions {
   /** The pack's verified or accepted files; nothing else is read. */
@@ -53,12 +53,14 @@ export interface CompiledPack {
 }
 
 /**
- * Reads a pack, compiles it and runs its own tests. Throws PACK_INVALID with every fault found, or with every failed
- * test; nothing of such a pack is used.
+ * Reads a pack, compiles it and runs its own tests, unless the same bytes passed them before. Throws PACK_INVALID with every
+ * fault found, or with every failed test; nothing of such a pack is used.
  */
 export async function loadPack(options: PackOptions): Promise<LoadedPack> {
-  const compiled = await compilePack(options);
-  requirePassed(options.path, await compiled.test(), "PACK_INVALID");
+  const { extension, path } = options;
+  const compiled = await compilePack(options, !hasPassed(extension));
+  requirePassed(path, await compiled.test(), "PACK_INVALID");
+  notePassed(extension);
   return compiled.pack;
 }
 
@@ -78,12 +80,12 @@ function isTwin(pack: LoadedPack, other: LoadedPack): boolean {
   return other.namespace === pack.namespace || other.ref.name === pack.ref.name;
 }
 
-/** Compiles a pack from its verified bytes. Throws PACK_INVALID with every fault. */
-export async function compilePack(options: PackOptions): Promise<CompiledPack> {
+/** Compiles a pack from its verified bytes, with its tests unless told otherwise. Throws PACK_INVALID with every fault. */
+export async function compilePack(options: PackOptions, withTests = true): Promise<CompiledPack> {
   const faults = new FaultList("");
   const now = new Date(options.clock()).toISOString();
   const { extension } = options;
-  const source = await readSource(extension, now, faults);
+  const source = await readSource(extension, now, faults, withTests);
   faults.throwIfAny("PACK_INVALID", options.path);
   if (source === undefined) throw new TypeError("compilePack: expected a pack or a fault");
   const { manifest } = source;
@@ -174,6 +176,7 @@ export async function readSource(
   extension: VerifiedExtension,
   now: string,
   faults: FaultList,
+  withTests = true,
 ): Promise<PackSource | undefined> {
   const files = VerifiedExtension.open(extension);
   const manifest = readManifest(files, now, faults);
@@ -189,7 +192,7 @@ export async function readSource(
   };
   const rules = await readRules(files, manifest, context);
   checkRuleSet(rules, now, faults);
-  const tests = await readTests(files, "envelope", faults);
+  const tests = withTests ? await readTests(files, "envelope", faults) : [];
   return { manifest, engine, rules, tests, data };
 }
 

@@ -6,7 +6,7 @@ import type { CompiledModule } from "../plugin/plugin-machine.ts";
 import type { VerifiedExtension } from "../trust/verified-extension.ts";
 import { readPlugin, readPluginTests } from "./plugin-source.ts";
 import { runPluginTests } from "./plugin-test.ts";
-import { requirePassed } from "./test-file.ts";
+import { hasPassed, notePassed, requirePassed } from "./test-file.ts";
 
 export interface PluginPlace {
   readonly path: string;
@@ -27,8 +27,8 @@ export interface LoadedPolicy {
 }
 
 /**
- * Compiles a plugin from its verified bytes and runs its own tests. Rejects with PLUGIN_INVALID with every fault, or
- * with every failed test.
+ * Compiles a plugin from its verified bytes and runs its own tests, unless the same bytes passed them before. Rejects with
+ * PLUGIN_INVALID with every fault, or with every failed test.
  */
 export async function loadPluginPolicy(
   place: PluginPlace,
@@ -37,7 +37,7 @@ export async function loadPluginPolicy(
 ): Promise<LoadedPolicy> {
   const source = readPlugin(place.path, extension, place.settings);
   const { name, version, module, settings, settingsSchema, limits } = source;
-  const tests = await readPluginTests(place.path, extension, settingsSchema);
+  const tests = hasPassed(extension) ? [] : await readPluginTests(place.path, extension, settingsSchema);
   const { digest, signer } = extension;
   const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
   const { mode, phases, taints } = place;
@@ -45,6 +45,7 @@ export async function loadPluginPolicy(
   const onCompiled = async (compiled: CompiledModule): Promise<void> =>
     requirePassed(place.path, await runPluginTests({ source, compiled, tests }), "PLUGIN_INVALID");
   const policy = await compilePlugin({ ref, mode, phases, taints, settings, module, ...limits, ...ports, onCompiled });
+  notePassed(extension);
   return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }
 

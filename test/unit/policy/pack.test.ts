@@ -1,8 +1,10 @@
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { GatewayError } from "../../../core/action/error.ts";
-import { loadPack, refuseDuplicatePacks } from "../../../core/policy/pack.ts";
+import { loadPack, type PackOptions, refuseDuplicatePacks } from "../../../core/policy/pack.ts";
+import { acceptUnverified, VerifiedExtension } from "../../../core/trust/verified-extension.ts";
 import { makeAction } from "../../support/action.ts";
 import { growthOf, maxGrowth } from "../../support/duration.ts";
 import { rejection } from "../../support/ledger-world.ts";
@@ -22,6 +24,26 @@ describe("loadPack(options)", () => {
     expect(pack.ref).to.include({ kind: "pack", name: "sample", version: "1.2.3", signer: null });
     expect(pack.ref.digest).to.match(/^sha256:[0-9a-f]{64}$/);
     expect(pack.rules[0]).to.include({ id: "sample.a", decision: "allow", severity: "info", risk: 0 });
+  });
+
+  it("runs the own tests of the same bytes once", async () => {
+    const expecting = (decision: string): string =>
+      `cases: [{ name: a, envelope: { tool: a }, expect: { decision: ${decision} } }]`;
+    const options = await optionsFor(await folders.write({ ...packOf(rule), "tests/a.yaml": expecting("allow") }));
+    await loadPack(options);
+    const files = new Map(VerifiedExtension.open(options.extension)).set(
+      "tests/a.yaml",
+      Buffer.from(expecting("block")),
+    );
+    const failing = (digest: string): PackOptions => ({
+      ...options,
+      extension: acceptUnverified({ kind: "pack", files, digest, signature: undefined }, null),
+    });
+    await loadPack(failing(options.extension.digest));
+    const other = contentDigest("other bytes");
+    expect((await rejection(loadPack(failing(other)))).message).to.include("expected block, got allow");
+    // What failed is no better the second time.
+    expect((await rejection(loadPack(failing(other)))).message).to.include("expected block, got allow");
   });
 
   const rows: readonly [name: string, files: PackFiles, faults: readonly string[]][] = [
