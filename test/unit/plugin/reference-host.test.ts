@@ -12,8 +12,16 @@ const random = "q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi";
 const fuel = 50_000_000;
 /** What each of our plugins asks of its settings; a module that asks for none has them all. */
 const settings = JSON.stringify({
-  ...{ decision: "block", least_entropy: 35, ignore: [], threshold: 40, input: "review", email: "redact" },
-  ...{ phone: "redact", card: "review", iban: "block", us_ssn: "redact", national_id: "redact", ip_address: "ignore" },
+  ...{ decision: "block", least_entropy: 35, ignore: [], output: "redact", threshold: 40, input: "review" },
+  ...{
+    email: "redact",
+    phone: "redact",
+    card: "review",
+    iban: "block",
+    us_ssn: "redact",
+    national_id: "redact",
+    ip_address: "ignore",
+  },
 });
 
 const inputs: readonly Json[] = [
