@@ -9,9 +9,11 @@ import type { UpstreamSettings } from "../config/gateway-config.ts";
 import type { Store } from "../store/open.ts";
 import {
   type DefinitionReview,
+  definitionTraits,
   entryKey,
   entryRange,
   type Pin,
+  type PinHead,
   pinHead,
   type ReviewHead,
   readDefinition,
@@ -159,19 +161,20 @@ export class DefinitionStore {
   #survey(known: TenantDefinitions, tools: readonly PublishedTool[]): (tool: PublishedTool) => Surroundings {
     const listed = new Map(tools.map(({ exposedName, upstream }) => [exposedName, upstream]));
     const present = new Set(tools.map(({ upstream, name }) => JSON.stringify([upstream, name])));
-    const gone = new Map<string, string[]>();
+    const gone = new Map<string, PinHead[]>();
     const listedBefore = new Set<string>();
-    for (const { upstream, tool, retired } of known.pins) {
+    for (const pin of known.pins) {
+      const { upstream, tool, retired } = pin;
       listedBefore.add(upstream);
       if (retired === true || present.has(JSON.stringify([upstream, tool]))) continue;
-      const names = gone.get(upstream) ?? [];
-      if (names.length < maxReplaced) names.push(tool);
-      gone.set(upstream, names);
+      const pins = gone.get(upstream) ?? [];
+      if (pins.length < maxReplaced) pins.push(pin);
+      gone.set(upstream, pins);
     }
-    return ({ upstream }) => ({
+    return ({ upstream, definition }) => ({
       known,
       listed,
-      gone: gone.get(upstream) ?? [],
+      gone: replacedBy(definition, gone.get(upstream) ?? []),
       reviewsNewTools: listedBefore.has(upstream) && this.#settings.get(upstream)?.newTools === "review",
       pause: () => setImmediate(),
     });
@@ -247,6 +250,12 @@ export function recordedReview({ id, upstream, tool, digest, reasons }: ReviewHe
   return { id, upstream, tool, digest, findings: distinct(reasons) };
 }
 
+/** Returns the tools among `gone` that a definition may be, under another name. Servers list other tools to other clients. */
+function replacedBy(definition: JsonObject, gone: readonly PinHead[]): readonly string[] {
+  if (gone.length === 0) return [];
+  const traits = new Set(definitionTraits(definition));
+  return gone.filter((pin) => pin.traits.some((trait) => traits.has(trait))).map(({ tool }) => tool);
+}
 function findingsOf({ reasons, state }: ReviewHead): readonly DefinitionFinding[] {
   return state === "denied" ? ["denied", ...distinct(reasons)] : distinct(reasons);
 }

@@ -58,11 +58,20 @@ export interface DefinitionReview extends ToolPlace {
 }
 
 /** An entry without its definition: what is kept in memory. */
-export type PinHead = Omit<Pin, "definition"> & { readonly characters: number };
+export type PinHead = Omit<Pin, "definition"> & { readonly characters: number; readonly traits: readonly string[] };
 export type ReviewHead = Omit<DefinitionReview, "definition">;
 
 export function pinHead({ definition, ...head }: Pin): PinHead {
-  return { ...head, characters: JSON.stringify(definition).length };
+  return { ...head, characters: JSON.stringify(definition).length, traits: definitionTraits(definition) };
+}
+
+/** Digests of the parts by which a tool is known again under another name: its description, and what it takes. */
+export function definitionTraits({ description, inputSchema }: JsonObject): readonly string[] {
+  const properties = isJsonObject(inputSchema) ? inputSchema.properties : undefined;
+  const parts: Json[] = [];
+  if (typeof description === "string" && description !== "") parts.push(["description", description]);
+  if (isJsonObject(properties) && Object.keys(properties).length > 0) parts.push(["properties", properties]);
+  return parts.map((part) => contentDigest(canonicalJson(part)));
 }
 
 export function reviewHead({ definition: _, ...head }: DefinitionReview): ReviewHead {

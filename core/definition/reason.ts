@@ -11,7 +11,7 @@ export interface Surroundings {
   readonly known: TenantDefinitions;
   /** The upstreams of the names that clients call, as all upstreams list them now. */
   readonly listed: ReadonlyMap<string, string>;
-  /** Pinned tools of its upstream that it no longer lists. */
+  /** Pinned tools of its upstream that it no longer lists, and that this may be under another name. */
   readonly gone: readonly string[];
   /** True where each new tool of its upstream is to be reviewed. */
   readonly reviewsNewTools: boolean;
@@ -56,12 +56,17 @@ export async function findReasons(tool: PublishedTool, around: Surroundings): Pr
   return { reasons, comparedWith: toPlace(own ?? renamed ?? shadowed ?? resembled) };
 }
 
-/** A tool that is new while others are gone may be one of these under another name, past its pin. */
+/** A tool that is new while one that resembles it is gone may be that one under another name, past its pin. */
 function newcomerReasons({ gone, reviewsNewTools }: Surroundings): readonly WithholdReason[] {
   if (gone.length > 0) {
     const names = gone.slice(0, 3).map((name) => `\`${name}\``);
     const more = gone.length > names.length ? " and others" : "";
-    return [{ finding: "renamed", text: `it is new, and the upstream no longer lists ${names.join(", ")}${more}` }];
+    return [
+      {
+        finding: "renamed",
+        text: `it is new, and its upstream no longer lists what it resembles: ${names.join(", ")}${more}`,
+      },
+    ];
   }
   return reviewsNewTools ? [{ finding: "unreviewed", text: "the tool is new at its upstream" }] : [];
 }

@@ -7,7 +7,7 @@ const abstention: Verdict = Object.freeze({ decision: "abstain", findings: Objec
 /** The reason of each finding, for agents and for the list of upstreams. */
 const messages: Readonly<Record<DefinitionFinding, string>> = {
   changed: "the tool's definition is not the one that was pinned",
-  renamed: "the tool is new, and others of its upstream are gone",
+  renamed: "the tool is new, and one of its upstream that it resembles is gone",
   shadowing: "the tool's definition claims or steers a tool of another upstream",
   look_alike: "the tool's name resembles another",
   instructions: "the tool's definition contains text that gives orders to a model",

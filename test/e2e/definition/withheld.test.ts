@@ -99,13 +99,18 @@ describe("a tool whose definition is withheld", () => {
   });
 
   it("because it takes the place of another is neither shown nor run", async () => {
-    await world.publish("math", [add, toolOf("times", { description: "Multiplies, and more." })]);
+    const { description } = toolOf("multiply") as { description: string };
+    const renamed = toolOf("times", { description, title: "Multiplies, and more." });
+    // Servers list other tools to other clients: one that comes while a stranger to it goes is no other name of that.
+    await world.publish("math", [add, toolOf("subtract")]);
+    await until(async () => (await world.shown()).includes("subtract"), "the tool that resembles none that went");
+    await world.publish("math", [add, renamed]);
     await expectWithheld("times", "renamed");
     const { id } = await world.withheldTool("math", "times");
     expect((await world.ask(`definitions/${id}`)).body.before).to.deep.equal(toolOf("multiply"));
     await review("approve", id);
     expect(await world.shown()).to.include("times");
-    await world.publish("math", [add, toolOf("times", { description: "Multiplies, and more." }), toolOf("divide")]);
+    await world.publish("math", [add, renamed, toolOf("divide")]);
     await until(async () => (await world.shown()).includes("divide"), "the tool that came without one going");
   });
 
