@@ -5,7 +5,7 @@ import { scorePack } from "../support/pack-mutation.ts";
 import { roundsOf } from "../support/rounds.ts";
 
 /** One in so many mistakes is made: each takes all tests of its pack. */
-const stride = roundsOf(5, 1);
+const stride = roundsOf(3, 1);
 
 describe("a small mistake in a shipped pack", () => {
   for (const name of ["baseline", "shell", "git", "sql", "egress", "secrets", "tool-integrity", "session-watch"]) {
