@@ -23,9 +23,10 @@ export const everyUpstream = "*";
 
 /**
  * Reasons to withhold a tool's definition. `changed`: it is not the pinned one. `renamed`: it is new, while a pinned tool of its
- * upstream is gone. `shadowing`: its name is that of another upstream's tool, or its text gives orders about one.
- * `look_alike`: its name is easily taken for another upstream's. `instructions`: its text addresses the model as an attacker
- * would. `unreviewed`: nobody approved it yet. `denied`: a reviewer denied it. `limit`: it is too large, or one too many.
+ * upstream that it resembles is gone. `shadowing`: its name is that of another upstream's tool, or its text gives orders about
+ * one. `look_alike`: its name is easily taken for another upstream's. `instructions`: its text addresses the model as an
+ * attacker would. `unreviewed`: nobody approved it yet. `denied`: a reviewer denied it. `limit`: it is too large, or one too
+ * many.
  */
 export const definitionFindings = [
   "changed",

@@ -1,5 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
-import { parsedUrl } from "../action/parsed-url.ts";
+import { parsedUrl, withoutBrackets } from "../action/parsed-url.ts";
 import { isTaint } from "../action/session-state.ts";
 import { hasUnprintable } from "../action/visible-text.ts";
 import { isEffectKey } from "../fact/effect-statement.ts";
@@ -206,5 +206,5 @@ function isUpstreamUrl(value: string): boolean {
 function isWebhookUrl(value: string): boolean {
   if (!isUpstreamUrl(value)) return false;
   const { protocol, hostname } = new URL(value);
-  return protocol === "https:" || isLoopback(hostname.replace(/^\[(.*)\]$/, "$1"));
+  return protocol === "https:" || isLoopback(withoutBrackets(hostname));
 }

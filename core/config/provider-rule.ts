@@ -1,3 +1,4 @@
+import { withoutBrackets } from "../action/parsed-url.ts";
 import { type Draft, didYouMeanHint } from "./check.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileForm, ProviderForm, RouteForm } from "./file-schema.ts";
@@ -40,7 +41,7 @@ function checkAddress(provider: NonNullable<Draft<ProviderForm>>, path: string, 
   const { base_url: address, api_key_env: variable } = provider;
   if (typeof address !== "string" || typeof variable !== "string") return;
   const { protocol, hostname } = new URL(address);
-  if (protocol === "https:" || isLoopback(hostname.replace(/^\[(.*)\]$/, "$1"))) return;
+  if (protocol === "https:" || isLoopback(withoutBrackets(hostname))) return;
   faults.add(`${path}.base_url`, "expected an https: URL, or one of this machine, because `api_key_env` is given");
 }
 

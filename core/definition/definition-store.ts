@@ -256,6 +256,7 @@ function replacedBy(definition: JsonObject, gone: readonly PinHead[]): readonly 
   const traits = new Set(definitionTraits(definition));
   return gone.filter((pin) => pin.traits.some((trait) => traits.has(trait))).map(({ tool }) => tool);
 }
+
 function findingsOf({ reasons, state }: ReviewHead): readonly DefinitionFinding[] {
   return state === "denied" ? ["denied", ...distinct(reasons)] : distinct(reasons);
 }

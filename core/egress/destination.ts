@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { UrlZone } from "../action/action-fact.ts";
+import { withoutBrackets } from "../action/parsed-url.ts";
 import { readHostName } from "../fact/host-name.ts";
 
 /** The origin of a host: the operator's own text, or an answer of another party, such as an issuer's metadata. */
@@ -57,5 +58,5 @@ function canonicalHost(host: string): string {
 }
 
 function plainHost(hostname: string): string {
-  return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  return withoutBrackets(hostname).replace(/\.$/, "");
 }

@@ -26,7 +26,7 @@ export function findNamedValues(text: string, found: Set<NamedValue>): void {
   const plain = readable(text);
   if (!sign.test(plain)) return;
   findIn(plain, found);
-  const decoded = percentDecoded(plain);
+  const decoded = percentDecoded(plain, maxLayers);
   if (decoded !== plain) findIn(decoded, found);
 }
 
@@ -81,11 +81,13 @@ function decodeEntity(written: string, name: string): string {
   return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : written;
 }
 
+/** Escapes of escapes that are resolved. */
 const maxLayers = 3;
 
-function percentDecoded(text: string): string {
+/** Resolves the percent escapes of ASCII, at most `layers` times. */
+export function percentDecoded(text: string, layers: number): string {
   let plain = text;
-  for (let layer = 0; layer < maxLayers && plain.includes("%"); layer++) {
+  for (let layer = 0; layer < layers && plain.includes("%"); layer++) {
     plain = plain.replace(/%([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
   return plain;

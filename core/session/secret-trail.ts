@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Json } from "../action/json.ts";
+import { percentDecoded } from "../fact/named-value.ts";
 import { leafTexts } from "./action-value.ts";
 
 /** Characters of a piece that is recognized; shorter ones are not. */
@@ -83,7 +84,7 @@ export class SecretTrail {
     const touched = new Set<KnownSecret>();
     let left = maxSearched;
     for (const { text } of leafTexts(args)) {
-      this.#eachGram(normalized(percentDecoded(text.slice(0, left))), (digest) => {
+      this.#eachGram(normalized(percentDecoded(text.slice(0, left), 1)), (digest) => {
         const gram = this.#grams.get(digest);
         if (gram === undefined) return;
         gram.secret.left.fill(1, gram.start, gram.end);
@@ -145,11 +146,6 @@ function kindOf(code: number): number {
 /** Base64 and its form for URLs are one. */
 function normalized(text: string): string {
   return text.replaceAll("-", "+").replaceAll("_", "/");
-}
-
-function percentDecoded(text: string): string {
-  if (!text.includes("%")) return text;
-  return text.replace(/%([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
 interface SecretForm {

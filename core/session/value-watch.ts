@@ -94,9 +94,15 @@ export class ValueWatch {
     return isNew;
   }
 
+  /** Digests each value once: several groups and several wider values ask for the same. */
   #digestOf(tenant: string): (value: NamedValue) => number {
     const key = this.#options.keyOf(tenant);
-    return (value) => valueDigest(key, value);
+    const digests = new Map<NamedValue, number>();
+    return (value) => {
+      const digest = digests.get(value) ?? valueDigest(key, value);
+      digests.set(value, digest);
+      return digest;
+    };
   }
 }
 

@@ -58,9 +58,9 @@ export interface ActionEnvelope {
 
 /**
  * Reasons to withhold a definition. `changed`: it is not the pinned one. `renamed`: it is new, while a pinned tool of its
- * upstream is gone. `shadowing`, `look_alike`: its name is, or resembles, that of another upstream's tool, or its text gives
- * orders about one. `instructions`: its text addresses the model. `unreviewed`, `denied`: nobody approved it, or somebody
- * denied it. `limit`: it is too large, or one too many.
+ * upstream that it resembles is gone. `shadowing`, `look_alike`: its name is, or resembles, that of another upstream's tool, or
+ * its text gives orders about one. `instructions`: its text addresses the model. `unreviewed`, `denied`: nobody approved it, or
+ * somebody denied it. `limit`: it is too large, or one too many.
  */
 export type DefinitionFinding =
   | "changed"

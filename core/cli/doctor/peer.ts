@@ -1,6 +1,7 @@
 import { access, constants, stat } from "node:fs/promises";
 import { isIP } from "node:net";
 import { delimiter, dirname, join } from "node:path";
+import { withoutBrackets } from "../../action/parsed-url.ts";
 import type { GatewayConfig, UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
 import { EgressError, EgressGuard } from "../../egress/egress-guard.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
@@ -159,7 +160,7 @@ export function reachProblem(url: string, egress: EgressGuard): Promise<string |
   const { host, hostname, protocol, port } = target;
   const connect = egress.connector(target, connectTimeoutMs);
   return new Promise((resolve) => {
-    connect({ host, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), protocol, port }, (error, socket) => {
+    connect({ host, hostname: withoutBrackets(hostname), protocol, port }, (error, socket) => {
       socket?.destroy();
       resolve(error === null ? undefined : problemOf(error));
     });

@@ -31,8 +31,10 @@ const configScope =
   /^(?:--local|--global|--system|--worktree|--show-origin|--show-scope|--name-only|--null|-z|--includes|--type=\w+|--bool|--int|--path)$/;
 const configList = new RegExp(`^(?:-l|--list)$|${configScope.source}`);
 const configGet = new RegExp(`^(?:--get|--get-all|--get-regexp|--all|--regexp)$|${configScope.source}`);
+const noCredential = "(?!.*(?:extraheader|token|passw|secret|credential|cookie|helper))";
 /** Keys whose values are no credentials. */
-const configKey = /^(?!.*(?:extraheader|token|passw|secret|credential|cookie|helper))[\w.*^$|/:-]+$/i;
+const configKey = new RegExp(`^${noCredential}[\\w.*^$|/:-]+$`, "i");
+const dottedConfigKey = new RegExp(`^${noCredential}(?=.*\\.)`, "i");
 
 /** Subcommands that also change something, in the forms that do not. */
 const forms: Readonly<Record<string, readonly ReadingForm[]>> = {
@@ -55,11 +57,7 @@ const forms: Readonly<Record<string, readonly ReadingForm[]>> = {
     { verb: /^list$/, options: configScope },
     { verb: /^get$/, options: configGet, operands: [1, 1], operand: configKey },
     { options: configGet, needs: /^--get/, operands: [1, 2], operand: configKey },
-    {
-      options: configScope,
-      operands: [1, 1],
-      operand: /^(?!.*(?:extraheader|token|passw|secret|credential|cookie|helper))(?=.*\.)/i,
-    },
+    { options: configScope, operands: [1, 1], operand: dottedConfigKey },
   ],
   notes: [{}, { verb: /^(?:list|show)$/, operands: [0, 1] }],
   "symbolic-ref": [{ options: /^(?:--short|--quiet|-q|--no-recurse)$/, operands: [1, 1] }],
