@@ -36,8 +36,13 @@ function commandsIn(root: Node): readonly TreeCommand[] {
   });
 }
 
+const sequences: ReadonlySet<string | undefined> = new Set(["list", "pipeline", "negated_command"]);
+
 function redirectsOf(command: Node): readonly Node[] {
-  const around = command.parent?.type === "redirected_statement" ? command.parent.children : [];
+  // A redirect of the last command is parsed as one of the whole sequence.
+  let last = command;
+  while (sequences.has(last.parent?.type) && last.parent?.lastNamedChild?.id === last.id) last = last.parent;
+  const around = last.parent?.type === "redirected_statement" ? last.parent.children : [];
   return [...around, ...command.children].filter((node) => node?.type === "file_redirect") as readonly Node[];
 }
 

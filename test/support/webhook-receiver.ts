@@ -93,7 +93,7 @@ export function answer(response: ServerResponse, status: number, headers: Readon
 export async function until(done: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = performance.now() + 60_000;
   while (!(await done())) {
-    if (performance.now() > deadline) throw new Error(`expected ${what} within 10 s`);
+    if (performance.now() > deadline) throw new Error(`expected ${what} within 60 s`);
     await sleep(5);
   }
 }
