@@ -307,14 +307,29 @@ function fill(schema: TSchema & Annotations, value: Json, pointer: string, misfi
     });
     return Object.fromEntries(members);
   }
-  const members = Object.entries<TSchema & Annotations>(schema.properties).flatMap(([key, member]) => {
+  const filled: Record<string, unknown> = {};
+  for (const [key, member] of membersOf(schema)) {
     const below = pointerBelow(pointer, key, misfits);
-    if (!isApplicable(member, given)) return [[key, null]];
-    if (Object.hasOwn(given, key)) return [[key, fill(member, given[key] as Json, below, misfits)]];
-    const fallback = misfits.has(below) ? undefined : defaultOf(member);
-    return fallback === undefined && !misfits.has(below) ? [] : [[key, fallback]];
-  });
-  return Object.fromEntries(members);
+    if (!isApplicable(member, given)) filled[key] = null;
+    else if (Object.hasOwn(given, key)) filled[key] = fill(member, given[key] as Json, below, misfits);
+    else if (misfits.has(below)) filled[key] = undefined;
+    else {
+      const fallback = defaultOf(member);
+      if (fallback !== undefined) filled[key] = fallback;
+    }
+  }
+  return filled;
+}
+
+const members = new WeakMap<TSchema, readonly (readonly [key: string, schema: TSchema & Annotations])[]>();
+
+/** The keys of a mapping and their schemas. */
+function membersOf(schema: TSchema): readonly (readonly [key: string, schema: TSchema & Annotations])[] {
+  const known = members.get(schema);
+  if (known !== undefined) return known;
+  const found = Object.entries<TSchema & Annotations>(schema.properties);
+  members.set(schema, found);
+  return found;
 }
 
 /** The pointer to a member or item, as misfits name them; nobody reads it where there are none. */

@@ -13,6 +13,10 @@ export interface SettingsSchema {
 /** Runs a schema's patterns on RE2: packs may use no other regular expressions. */
 const regExp = Object.assign((source: string) => compilePattern(source, false), { code: "compilePattern" });
 
+const options = { strict: true, allErrors: true, logger: false, code: { regExp } } as const;
+/** Checks schemas against the one of schemas, which takes longer to compile than all of theirs. */
+let schemaChecker: Ajv | undefined;
+
 /**
  * Compiles a settings schema and checks its defaults. The schema must have `type: object` and `additionalProperties:
  * false`, so that a misspelt setting is refused; remote references are never fetched. Throws RangeError with the
@@ -55,9 +59,10 @@ export function noSettings(): SettingsSchema {
 }
 
 function compileSchema(schema: JsonObject): ValidateFunction {
-  const ajv = new Ajv({ strict: true, allErrors: true, logger: false, code: { regExp } });
   try {
-    return ajv.compile(schema);
+    schemaChecker ??= new Ajv(options);
+    schemaChecker.validateSchema(schema, true);
+    return new Ajv({ ...options, validateSchema: false }).compile(schema);
   } catch (error) {
     throw new RangeError(`not a usable schema: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,

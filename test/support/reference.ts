@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
 import { errorTable } from "../../core/action/error.ts";
 import { buildDocument } from "../../core/admin/api/document.ts";
 import { identity } from "../../core/compose/identity.ts";
@@ -7,6 +10,7 @@ import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { resourceRoutes } from "../../core/gateway/protected-resource.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
 import { editorSchemas } from "../../core/policy/schema.ts";
+import { repositoryRoot } from "../check/source-tree.ts";
 import { detectionReference } from "./detection/table.ts";
 import { routes } from "./route-table.ts";
 import { ruleReference } from "./rule-table.ts";
@@ -24,6 +28,7 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["plugins/DETECTION.md", await detectionReference()],
     ["policy-packs/RULES.md", await ruleReference(notice)],
     ["sdk/evidence/REASONS.md", reasonReference()],
+    ["core/fact/effect/table.json", `${JSON.stringify(effectFiles())}\n`],
     ["core/policy/schema/trust.schema.json", jsonText(trustJsonSchema())],
     ...Array.from(editorSchemas(), ([name, schema]): [string, string] => [
       `core/policy/schema/${name}`,
@@ -34,6 +39,15 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
 
 function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** The effects of programs, as people write them. */
+function effectFiles(): object {
+  const read = (name: string): unknown => {
+    const text = readFileSync(join(repositoryRoot, "core", "fact", "effect", `${name}.yaml`), "utf8");
+    return parse(text, { strict: true, uniqueKeys: true, maxAliasCount: 0 });
+  };
+  return { program: read("program"), wrapper: read("wrapper"), environment: read("environment") };
 }
 
 function errorReference(): string {

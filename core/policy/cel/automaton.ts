@@ -33,10 +33,10 @@ export class Automaton {
   readonly #asciiClasses: Uint16Array;
   readonly #letters: LetterTable;
 
-  constructor(rows: readonly Uint16Array[], startMatches: boolean, letters: LetterTable) {
-    this.#width = letters.classes.length;
-    this.#table = new Uint16Array((rows.length + 1) * this.#width);
-    for (const [index, row] of rows.entries()) this.#table.set(row, (index + 1) * this.#width);
+  /** `table` holds a row for each state, the first for none. */
+  constructor(table: Uint16Array, startMatches: boolean, letters: LetterTable) {
+    this.#width = letters.width;
+    this.#table = table;
     this.#startMatches = startMatches;
     this.#letters = letters;
     this.#asciiClasses = Uint16Array.from({ length: asciiLetters }, (_, letter) => classOf(letter, letters));
@@ -82,10 +82,9 @@ export function buildAutomaton(program: Program): Automaton | undefined {
   let work = 0;
   for (let state = states.next(); state !== undefined; state = states.next()) {
     const readers = state.instructions.filter((pc) => isRune(program.getInst(pc)));
-    for (const [column, { samples, accepting }] of letters.classes.entries()) {
-      work += samples * readers.length;
-      const read = readers.filter((pc) => accepting.has(pc));
-      if (work > maxWork) return undefined;
+    work += letters.starts.length * readers.length;
+    if (work > maxWork) return undefined;
+    for (const [column, read] of readersByClass(readers, letters).entries()) {
       const transition = read.join(",");
       let target = transitions.get(transition);
       if (target === undefined) {
@@ -98,6 +97,13 @@ export function buildAutomaton(program: Program): Automaton | undefined {
     }
   }
   return states.automaton(letters);
+}
+
+/** The instructions that accept the letters of each class, among `readers`. */
+function readersByClass(readers: readonly number[], { width, accepted }: LetterTable): readonly (readonly number[])[] {
+  const found = Array.from({ length: width }, (): number[] => []);
+  for (const pc of readers) for (const column of accepted.get(pc) ?? []) found[column]?.push(pc);
+  return found;
 }
 
 /** The states found so far; each is a set of instructions. */
@@ -135,8 +141,14 @@ class StateTable {
   }
 
   automaton(letters: LetterTable): Automaton {
-    const rows = this.#rows.map((row) => Uint16Array.from(row, (target) => (this.#matching.has(target) ? 0 : target)));
-    return new Automaton(rows, this.#isMatching(this.#start), letters);
+    const { width } = letters;
+    const table = new Uint16Array((this.#rows.length + 1) * width);
+    for (const [index, row] of this.#rows.entries()) {
+      for (const [column, target] of row.entries()) {
+        table[(index + 1) * width + column] = this.#matching.has(target) ? 0 : target;
+      }
+    }
+    return new Automaton(table, this.#isMatching(this.#start), letters);
   }
 
   #isMatching(instructions: readonly number[]): boolean {
@@ -144,35 +156,55 @@ class StateTable {
   }
 }
 
-/** Letters that a pattern does not distinguish: the number of samples, and the instructions that accept them. */
-interface LetterClass {
-  samples: number;
-  readonly accepting: ReadonlySet<number>;
-}
-
-/** The classes of all letters: those from one start to the next are of one class. */
+/** The classes of all letters: those that a pattern does not distinguish. Those from one start to the next are of one class. */
 interface LetterTable {
-  readonly classes: readonly LetterClass[];
+  /** The number of classes. */
+  readonly width: number;
+  /** The classes that an instruction accepts. */
+  readonly accepted: ReadonlyMap<number, readonly number[]>;
   readonly starts: readonly number[];
   /** The index of the class, by start. */
   readonly classByStart: readonly number[];
 }
 
 function letterTable(program: Program): LetterTable | undefined {
-  const readers = program.inst.flatMap((each, pc) => (isRune(each) ? [pc] : []));
   const starts = sampleLetters(program);
   if (starts === undefined || starts.length === 0) return undefined;
+  const readers = distinctReaders(program);
   const indexes = new Map<string, number>();
-  const classes: LetterClass[] = [];
   const classByStart = starts.map((letter) => {
-    const accepting = readers.filter((pc) => accepts(program.getInst(pc), letter));
-    const key = accepting.join(",");
-    const index = indexes.get(key) ?? classes.push({ samples: 0, accepting: new Set(accepting) }) - 1;
+    const accepting = readers.filter(({ instruction }) => accepts(instruction, letter));
+    const key = accepting.map(({ number }) => number).join(",");
+    const known = indexes.get(key);
+    if (known !== undefined) return known;
+    const index = indexes.size;
     indexes.set(key, index);
-    (classes[index] as LetterClass).samples += 1;
+    for (const { classes } of accepting) classes.push(index);
     return index;
   });
-  return { classes, starts, classByStart };
+  const accepted = new Map(readers.flatMap(({ places, classes }) => places.map((pc) => [pc, classes] as const)));
+  return { width: indexes.size, accepted, starts, classByStart };
+}
+
+/** Instructions that accept the same letters, and the classes of these. */
+interface Reader {
+  readonly number: number;
+  readonly instruction: Instruction;
+  readonly places: number[];
+  readonly classes: number[];
+}
+
+/** The instructions that read a letter; those that are written alike count once. */
+function distinctReaders(program: Program): readonly Reader[] {
+  const found = new Map<string, Reader>();
+  for (const [pc, instruction] of program.inst.entries()) {
+    if (!isRune(instruction)) continue;
+    const key = `${instruction.op} ${instruction.arg} ${instruction.runes.join()}`;
+    const known = found.get(key);
+    if (known === undefined) found.set(key, { number: found.size, instruction, places: [pc], classes: [] });
+    else known.places.push(pc);
+  }
+  return Array.from(found.values());
 }
 
 function classOf(letter: number, { starts, classByStart }: LetterTable): number {
