@@ -48,6 +48,9 @@ export interface LoadedPack {
 /** A compiled pack whose tests have not run. */
 export interface CompiledPack {
   readonly pack: LoadedPack;
+  readonly tests: readonly ReadyTest[];
+  /** Returns the pack as its own tests see it: with these settings and every rule enforced. */
+  policyWith(settings: JsonObject): Policy;
   /** Runs the pack's own tests, with its default settings and every rule enforced: they are the author's statement. */
   test(): Promise<readonly TestResult[]>;
 }
@@ -113,9 +116,12 @@ export async function compilePack(options: PackOptions, withTests = true): Promi
       variables: { settings, data: source.data },
       tightenOnly: manifest.tightenOnly || extension.tightenOnly,
     });
+  const policyWith = (settings: JsonObject): Policy => build(settings, "enforce", source.rules);
   return {
     pack: describe(manifest, rules, build(merged, options.mode, rules), extension),
-    test: () => runTests(tests, (settings) => build(settings, "enforce", source.rules)),
+    tests,
+    policyWith,
+    test: () => runTests(tests, policyWith),
   };
 }
 

@@ -58,9 +58,12 @@ function membersOf(node: YamlNode | undefined): JsonObject {
 
 /** Evaluates the case's action and compares the verdict with the expectation. */
 export async function runCase(test: TestCase, policy: Policy): Promise<TestResult> {
-  const { envelope, stated } = test;
-  const action = stated === undefined ? envelope : deepFreeze(await reader.describe(envelope, stated));
-  return judgeCase(test, await policy.evaluate(action));
+  return judgeCase(test, await policy.evaluate(await actionOf(test)));
+}
+
+/** Returns the case's action with the facts of its stated arguments. */
+export async function actionOf({ envelope, stated }: TestCase): Promise<ActionEnvelope> {
+  return stated === undefined ? envelope : deepFreeze(await reader.describe(envelope, stated));
 }
 
 /** Compares a verdict with the case's expectation. */

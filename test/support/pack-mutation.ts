@@ -1,9 +1,13 @@
 import { parse, stringify } from "yaml";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { GatewayError } from "../../core/action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../core/action/json.ts";
-import { compilePack } from "../../core/policy/pack.ts";
+import type { Policy } from "../../core/action/policy.ts";
+import { compilePack, type PackOptions } from "../../core/policy/pack.ts";
+import { actionOf, judgeCase } from "../../core/policy/test-case.ts";
+import type { ReadyTest } from "../../core/policy/test-file.ts";
 import { readExtensionFolder } from "../../core/trust/folder.ts";
-import { acceptUnverified } from "../../core/trust/verified-extension.ts";
+import { acceptUnverified, type VerifiedExtension } from "../../core/trust/verified-extension.ts";
 
 /** A pack with one small mistake in it. */
 interface PackMutant {
@@ -19,9 +23,10 @@ export interface MutationScore {
   readonly survivors: readonly string[];
 }
 
-/** Makes each `stride`-th mistake of `mutantsOf` in a pack, one at a time, and runs its own tests on it. */
+/** Makes each `stride`-th mistake of `mutantsOf` in a pack, one at a time, and runs its own tests on it until one fails. */
 export async function scorePack(folder: string, stride: number): Promise<MutationScore> {
   const whole = await readExtensionFolder(folder, "pack");
+  const judged = await judgedTests(optionsOf(acceptUnverified(whole, null), folder));
   let killed = 0;
   let made = 0;
   const survivors: string[] = [];
@@ -29,23 +34,44 @@ export async function scorePack(folder: string, stride: number): Promise<Mutatio
     for (const mutant of mutantsOf(file, bytes.toString("utf8"))) {
       if (made++ % stride !== 0) continue;
       const files = new Map(whole.files).set(file, Buffer.from(mutant.text));
-      const extension = acceptUnverified({ ...whole, files }, null);
-      const failures = await failuresOf(extension, folder);
-      if (failures === undefined) continue;
-      if (failures > 0) killed++;
+      const isKilled = await isFound(optionsOf(acceptUnverified({ ...whole, files }, null), folder), judged);
+      if (isKilled === undefined) continue;
+      if (isKilled) killed++;
       else survivors.push(mutant.name);
     }
   }
   return { killed, survivors };
 }
 
-/** The failed tests of a pack; undefined where it does not load. */
-async function failuresOf(extension: ReturnType<typeof acceptUnverified>, path: string): Promise<number | undefined> {
+/** A test of a pack, with the action that it judges: both stay as they are whatever the mistake. */
+interface JudgedTest extends ReadyTest {
+  readonly action: ActionEnvelope;
+}
+
+function optionsOf(extension: VerifiedExtension, path: string): PackOptions {
   const clock = (): number => Date.UTC(2026, 0, 1);
+  return { extension, path, mode: "enforce", settings: {}, shadowRules: [], clock };
+}
+
+async function judgedTests(options: PackOptions): Promise<readonly JudgedTest[]> {
+  const { tests, test } = await compilePack(options);
+  const failed = (await test()).filter(({ failures }) => failures.length > 0);
+  if (failed.length > 0) throw new Error("expected a pack whose own tests pass");
+  return Promise.all(tests.map(async (each) => ({ ...each, action: await actionOf(each.test) })));
+}
+
+/** Returns true where a test fails, undefined where the pack does not load. */
+async function isFound(options: PackOptions, tests: readonly JudgedTest[]): Promise<boolean | undefined> {
   try {
-    const options = { extension, path, mode: "enforce", settings: {}, shadowRules: [], clock } as const;
-    const results = await (await compilePack(options)).test();
-    return results.filter(({ failures }) => failures.length > 0).length;
+    const { policyWith } = await compilePack(options, false);
+    const policies = new Map<string, Policy>();
+    for (const { test, settings, action } of tests) {
+      const key = JSON.stringify(settings);
+      const policy = policies.get(key) ?? policyWith(settings);
+      policies.set(key, policy);
+      if (judgeCase(test, await policy.evaluate(action)).failures.length > 0) return true;
+    }
+    return false;
   } catch (error) {
     if (error instanceof GatewayError && error.code === "PACK_INVALID") return undefined;
     throw error;
