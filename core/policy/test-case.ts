@@ -58,11 +58,11 @@ function membersOf(node: YamlNode | undefined): JsonObject {
 
 /** Evaluates the case's action and compares the verdict with the expectation. */
 export async function runCase(test: TestCase, policy: Policy): Promise<TestResult> {
-  return judgeCase(test, await policy.evaluate(await actionOf(test)));
+  return judgeCase(test, await policy.evaluate(await caseAction(test)));
 }
 
 /** Returns the case's action with the facts of its stated arguments. */
-export async function actionOf({ envelope, stated }: TestCase): Promise<ActionEnvelope> {
+export async function caseAction({ envelope, stated }: TestCase): Promise<ActionEnvelope> {
   return stated === undefined ? envelope : deepFreeze(await reader.describe(envelope, stated));
 }
 

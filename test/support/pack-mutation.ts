@@ -4,7 +4,7 @@ import { GatewayError } from "../../core/action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../core/action/json.ts";
 import type { Policy } from "../../core/action/policy.ts";
 import { compilePack, type PackOptions } from "../../core/policy/pack.ts";
-import { actionOf, judgeCase } from "../../core/policy/test-case.ts";
+import { caseAction, judgeCase } from "../../core/policy/test-case.ts";
 import type { ReadyTest } from "../../core/policy/test-file.ts";
 import { readExtensionFolder } from "../../core/trust/folder.ts";
 import { acceptUnverified, type VerifiedExtension } from "../../core/trust/verified-extension.ts";
@@ -57,7 +57,7 @@ async function judgedTests(options: PackOptions): Promise<readonly JudgedTest[]>
   const { tests, test } = await compilePack(options);
   const failed = (await test()).filter(({ failures }) => failures.length > 0);
   if (failed.length > 0) throw new Error("expected a pack whose own tests pass");
-  return Promise.all(tests.map(async (each) => ({ ...each, action: await actionOf(each.test) })));
+  return Promise.all(tests.map(async (each) => ({ ...each, action: await caseAction(each.test) })));
 }
 
 /** Returns true where a test fails, undefined where the pack does not load. */
