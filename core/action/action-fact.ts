@@ -176,7 +176,10 @@ export interface ActionPlaces {
   readonly more: boolean;
 }
 
-/** The facts of an action, found before any policy sees it. A kind is there where its arguments were stated, or found. */
+/**
+ * The facts of an action, found before any policy sees it. A kind is there where its arguments were stated, or found.
+ * INVARIANT: evidence keeps them: a member of a later version is optional, and no member changes its meaning.
+ */
 export interface ActionFacts extends ActionPlaces {
   /** The effect of `shell`, `git` and `sql` where stated, else of the capability of its tool. */
   readonly effect: ActionEffect;

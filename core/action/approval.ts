@@ -213,8 +213,8 @@ export interface ApprovalStep {
 }
 
 /** Returns whether the action is dispatched because of its approval. */
-export function isConsuming(step: ApprovalStep): boolean {
-  return step.approval.state === "consumed";
+export function isConsuming(step: ApprovalStep | undefined): boolean {
+  return step?.approval.state === "consumed";
 }
 
 /** An earlier approval of the same action that no longer holds. */

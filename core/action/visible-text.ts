@@ -67,6 +67,13 @@ export function quoteVisible(text: string): string {
   return `"${showHidden(text, true)}"`;
 }
 
+/** Quotes a word that could be mistaken for several words or for other characters. */
+export function quoteWord(word: string): string {
+  if (/^[\w./~:@%+*\\-]+$/.test(word)) return word;
+  const note = scriptNote(word);
+  return note === undefined ? quoteVisible(word) : `${quoteVisible(word)} [${note}]`;
+}
+
 /** Returns a note on scripts whose letters look alike; undefined where none are mixed. */
 export function scriptNote(text: string): string | undefined {
   const seen = signsIn(text);

@@ -1,8 +1,8 @@
 import type { Capability } from "../action/capability.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { type ArgumentFacts, type Facts, findArgumentFacts } from "../action/fact.ts";
-import { quoteVisible, scriptNote } from "../action/visible-text.ts";
-import { describeFacts } from "./fact-words.ts";
+import { quoteWord } from "../action/visible-text.ts";
+import { describeFacts } from "../fact/fact-words.ts";
 
 /** The summary of an action for reviewers. It points at the arguments and does not replace them. */
 interface ActionSummary {
@@ -18,7 +18,7 @@ const maxFactsPerKind = 5;
 const maxPointerLength = 256;
 
 export function summarizeAction({ capability, tool, target, arguments: args, facts }: ActionEnvelope): ActionSummary {
-  const does = facts === undefined ? [] : describeFacts(facts, quoteWord);
+  const does = facts === undefined ? [] : describeFacts(facts);
   return { capability, tool, target, facts: findArgumentFacts(args), does };
 }
 
@@ -50,11 +50,4 @@ function renderFacts<T>(name: string, { items, more }: Facts<T>, render: (fact: 
   if (items.length === 0) return more ? [`${name} too long to list`] : [];
   const rendered = items.slice(0, maxFactsPerKind).map(render).join(", ");
   return [`${name} ${rendered}${more || items.length > maxFactsPerKind ? " and more" : ""}`];
-}
-
-/** Quotes a word that could be mistaken for several words or for other characters. */
-export function quoteWord(word: string): string {
-  if (/^[\w./~:@%+*\\-]+$/.test(word)) return word;
-  const note = scriptNote(word);
-  return note === undefined ? quoteVisible(word) : `${quoteVisible(word)} [${note}]`;
 }

@@ -35,13 +35,14 @@ const disclose = Type.Boolean({
 
 const redact = Type.Array(
   Type.String({
-    pattern: "^\\d{1,15}\\.(?:arguments|output)\\.[^\\n]{0,512}$",
-    description: "`<seq>.<arguments|output>.<field>`",
+    pattern: "^\\d{1,15}\\.(?:arguments|output|facts)\\.[^\\n]{0,512}$",
+    description: "`<seq>.<arguments|output|facts>.<field>`",
   }),
   {
     maxItems: 1_000,
     default: [],
-    description: "fields to withhold, each as `<seq>.<arguments|output>.<field>`",
+    description:
+      "fields to withhold, each as `<seq>.<arguments|output|facts>.<field>`; with an argument go the facts of its action",
   },
 );
 
@@ -53,10 +54,14 @@ const pastTime = matching(
 );
 const fields = Type.Array(
   Type.String({
-    pattern: "^(?:\\*|(?:arguments|output)\\.[^\\n]{0,256})$",
-    description: "`arguments.<name>`, `output.<name>`, with `*` for any characters, or `*`",
+    pattern: "^(?:\\*|(?:arguments|output|facts)\\.[^\\n]{0,256})$",
+    description: "`arguments.<name>`, `output.<name>`, `facts.<name>`, with `*` for any characters, or `*`",
   }),
-  { minItems: 1, maxItems: 32, description: "1 to 32 patterns of fields: `arguments.<name>`, `output.<name>` or `*`" },
+  {
+    minItems: 1,
+    maxItems: 32,
+    description: "1 to 32 patterns of fields: `arguments.<name>`, `output.<name>`, `facts.<name>` or `*`",
+  },
 );
 
 function jobResponse(description: string): OperationResponse {

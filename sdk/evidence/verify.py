@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Verifies an evidence bundle with nothing but python3 and openssl; `verify` is the whole argument in its order. README.md says how to run this, REASONS.md what reasons mean."""
-import argparse, hashlib, json, pathlib, re, subprocess, sys, tempfile, time
-from base64 import b64decode as raw
-EXITS = {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
+import argparse, base64, hashlib, json, pathlib, re, subprocess, sys, tempfile, time
+raw, EXITS = base64.b64decode, {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
 GRADES = dict(stale="stale", forked="diverged", behind_witness="diverged", missing_record="incomplete", session_gap="incomplete", open_outcome="incomplete")
 COMMITTED, PREFIX = {"decision": "arguments_digest", "outcome": "output_digest"}, bytes.fromhex("302a300506032b6570032100")  # of fields; of an Ed25519 key in DER
 # Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": maybe), a tuple a choice, `int` a count.
 TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"
-KEY, SIGNATURE, ORIGIN = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/"
+KEY, SIGNATURE, ORIGIN, FIELDS = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/", [HEX + r'|\["field-v1",.*']
 BASE = {"schema": "evidence-record-v1", "chain": TEXT, "tenant": TEXT, "time": TIME, "seq": int, "prev_hash": HEX, "writer": {"epoch": int}}
-STEP = {**BASE, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT}, "principal": {"id": TEXT},
+STEP = {**BASE, "action": {"arguments_digest": TEXT, "facts?": dict(digest=TEXT, effect=TEXT), "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT}, "principal": {"id": TEXT},
         "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}, "ticket?": {"id?": TEXT, "of?": int, "use?": int}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}}, {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
           {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
@@ -36,7 +35,7 @@ def jcs(x): return json.dumps(x, ensure_ascii=False, separators=(",", ":"))  # R
 def read(line, place, shape):  # JSON in its one spelling, so that no two readers see two things, with no member that nobody checks
     try: demand(place, depth(value := json.loads(line.decode(), object_pairs_hook=ordered, parse_int=number, parse_float=number, parse_constant=int)) <= 128, "malformed")
     except (ValueError, RecursionError): demand(place, False, "malformed")
-    demand(place, jcs(value).encode("utf8", "surrogatepass") == line, "not_canonical", fits(shape, value) and value.keys() == shape.keys(), "bad_schema")
+    demand(place, jcs(value).encode("utf8", "surrogatepass") == line, "not_canonical", fits(shape, value) and value.keys() <= {name.rstrip("?") for name in shape}, "bad_schema")
     return value
 def signed(key, message, signature):  # Ed25519, by openssl
     with tempfile.TemporaryDirectory() as folder:
@@ -73,6 +72,7 @@ def included(seq, size, proof, digest, root): return climb(seq + 1, size, proof,
 def committed(due, fields):  # each field is the text that was hashed, or the hash where it is withheld
     hashes = [field if fits(HEX, field) else sha(field.encode()) for field in fields]
     return hashes == sorted(set(hashes)) and due == "sha256:" + sha(jcs(["fields-v1", hashes]).encode()) or due is None and not fields
+def disclosed(a, r): return committed(a.get(COMMITTED.get(r["kind"])), r["fields"]) and committed((r["kind"] == "decision" and a.get("facts") or {}).get("digest"), r["facts"])
 def permits(given, use, action, session):  # whether an approval is for this very action, or in scope `task` for it with other values
     task = jcs({name: action.get(name) for name in ("capability", "protocol", "target", "task", "tool")})
     bound = jcs(given.get("action")) == task if given.get("scope") == "task" else use["fingerprint"] == action["fingerprint"]
@@ -88,7 +88,7 @@ def tell(records, head, size, root):  # each record is authentic, and may follow
         spends, meant, (last, most) = "use" in ticket, (ticket.get("standing"), ticket.get("of")), spent.get(ticket.get("id"), (0, ticket.get("of", 0) * ("id" in ticket)))
         demand(seq, before["seq"] < seq < size, "seq_gap", (kind == "genesis") == (seq == 0), "bad_schema", r["tenant"] == head["tenant"], "foreign_tenant",
                r["chain"] == head["chain"], "foreign_chain", included(seq, size, r["proof"], r["hash"], root), "bad_inclusion",
-               committed(action.get(COMMITTED.get(kind)), r["fields"]), "bad_disclosure", seq > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
+               disclosed(action, r), "bad_disclosure", seq > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
                r["writer"]["epoch"] >= before["writer"]["epoch"], "stale_epoch", not step or own["id"] == head["session"], "foreign_session",
                not step or gap or (own["index"], own["prev_hash"]) == end, "bad_session_link", settles or not past, "second_decision",
                not sent or killed.isdisjoint(map(jcs, (["session", own["id"]], ["principal", r["principal"]["id"]], ["tenant", None], ["gateway", None]))), "allow_after_kill",
@@ -118,8 +118,8 @@ def verify(data, trusted, witness, max_age, report):  # who signed it comes firs
     *lines, rest = data.split(b"\n")
     demand("bundle", not rest and len(lines) > 1, "malformed")
     head, seal = read(lines[0], "line 1", HEAD), read(lines[-1], f"line {len(lines)}", {"key_id": TEXT, "signature": SIGNATURE})
-    entries = [read(line, f"line {at}", {"fields": [HEX + r'|\["field-v1",.*'], "proof": [HEX], "record": RECORD}) for at, line in enumerate(lines[1:-1], 2)]
-    records, report["records"] = [{**entry["record"], **entry, "hash": sha(jcs(entry["record"]).encode())} for entry in entries], len(entries)
+    entries = [read(line, f"line {at}", {"facts?": FIELDS, "fields": FIELDS, "proof": [HEX], "record": RECORD}) for at, line in enumerate(lines[1:-1], 2)]
+    records, report["records"] = [{**entry["record"], "facts": [], **entry, "hash": sha(jcs(entry["record"]).encode())} for entry in entries], len(entries)
     demand("records", records and records[0]["kind"] == "genesis", "missing_record")
     keys, note = read_keys(records), re.fullmatch(NOTE, head["checkpoint"])
     demand(0, not trusted or records[0]["detail"]["public_key"] in trusted, "unknown_key")

@@ -62,7 +62,7 @@ export function event(kind: string, detail: Json): Draft {
   return { kind, detail };
 }
 
-/** A decision about the action named `name`, with its arguments as disclosed fields. */
+/** A decision about the action named `name`, with its arguments as disclosed fields; with facts for a name like `fact-1`. */
 export function decision(name: string, verdict: "allow" | "review" | "block", changed: Draft = {}): Draft {
   return {
     ...step(name),
@@ -96,6 +96,7 @@ function step(name: string): Draft {
     action: {
       arguments_digest: fieldsDigest(argumentFields(name).map(({ commitment }) => commitment)),
       capability: "write",
+      ...(hasFacts(name) ? { facts: { digest: digestOf(factFields(name)), effect: "delete" } } : {}),
       fingerprint: contentDigest(`fingerprint of ${name}`),
       id: `action-${name}`,
       phase: "input",
@@ -110,6 +111,8 @@ function step(name: string): Draft {
   };
 }
 
+const hasFacts = (name: string): boolean => name.startsWith("fact-");
+const digestOf = (shown: readonly ShownField[]): string => fieldsDigest(shown.map(({ commitment }) => commitment));
 const fingerprintOf = (name: string): string => contentDigest(`fingerprint of ${name}`);
 
 /** What a decision says of the approval `apr_1`, given for the action named `name`. */
@@ -210,6 +213,11 @@ export function outputFields(name: string): ShownField[] {
   return fields(`${name}-out`, { ok: true, items: [1, 2.5, -0.000001], text: 'a "quoted"\nline' });
 }
 
+/** The fields of an action's facts. */
+export function factFields(name: string): ShownField[] {
+  return fields(`${name}-facts`, { hosts: ["db.example"], more: false, paths: ["/srv/héllo"], sql: { parsed: true } });
+}
+
 function fields(name: string, members: Readonly<Record<string, Json>>): ShownField[] {
   const shown = Object.entries(members).map(([member, value], at) => {
     const field = { name: member, salt: Buffer.from(`${name}-${at}-salt-16-bytes`).toString("base64url"), value };
@@ -289,9 +297,14 @@ function fieldsOf(record: Draft): [number, ShownFields][] {
   const args = argumentFields(name).map((field, at) => (at === 0 ? { commitment: field.commitment } : field));
   const shown: ShownFields = {
     ...(record.kind === "decision" ? { arguments: args } : {}),
+    ...(record.kind === "decision" && hasFacts(name) ? { facts: factFields(name).with(0, withheldFact(name)) } : {}),
     ...(action.output_digest === undefined ? {} : { output: outputFields(name) }),
   };
   return Object.keys(shown).length === 0 ? [] : [[Number(record.seq), shown]];
+}
+
+function withheldFact(name: string): ShownField {
+  return { commitment: (factFields(name)[0] as ShownField).commitment };
 }
 
 /** What the witness kept of a chain: a note of each size, as its file holds them. */

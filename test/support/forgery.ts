@@ -5,8 +5,10 @@ import {
   bundleOf,
   contentOf,
   type Draft,
+  decision,
   goodDrafts,
   keys,
+  outcome,
   type Placed,
   placeChain,
   witnessOf,
@@ -32,6 +34,10 @@ export type Edit<T> = (value: T) => void;
 
 export const goodChain: readonly Placed[] = placeChain({ drafts: goodDrafts() });
 export const trustedKeys: readonly string[] = [keys.first.public.text];
+/** The same chain with an action that has facts: its decision is record 5, its outcome record 6. */
+export const factChain: readonly Placed[] = placeChain({
+  drafts: goodDrafts().toSpliced(5, 0, decision("fact-1", "allow"), outcome("fact-1", "success")),
+});
 /** The witness has the chain as it was at these sizes; it goes on pushing after the export. */
 export const goodWitness: string = witnessOf(goodChain, [1, 10, 17]);
 
@@ -54,8 +60,8 @@ export function misstate(edit: (content: BundleContent) => BundleContent): Prese
 }
 
 /** Whoever owns a key changes lines, and seals them anew. */
-export function resign(edit: Edit<OpenLines>, key: SigningKey = keys.second): Presented {
-  const lines = open();
+export function resign(edit: Edit<OpenLines>, key: SigningKey = keys.second, chain = goodChain): Presented {
+  const lines = open(chain);
   edit(lines);
   return present(sealBundle([lines.head, ...lines.entries], key));
 }
@@ -73,8 +79,8 @@ export function distort(edit: (bundle: Buffer) => Buffer): Presented {
   return present(edit(bundleOf(goodChain)));
 }
 
-function open(): OpenLines {
-  const lines = bundleOf(goodChain).toString("utf8").split("\n");
+function open(chain = goodChain): OpenLines {
+  const lines = bundleOf(chain).toString("utf8").split("\n");
   return { head: String(lines[0]), entries: lines.slice(1, -2), seal: String(lines.at(-2)) };
 }
 

@@ -1,8 +1,17 @@
 import { canonicalJson } from "../../core/action/canonical-json.ts";
 import { isJsonObject, type Json } from "../../core/action/json.ts";
 import { killScopes } from "../../core/kill/kill.ts";
-import { type Draft, event, otherSession, session } from "./evidence-world.ts";
-import { distort, forgeChain, goodWitness, meddle, type OpenLines, type Presented, resign } from "./forgery.ts";
+import { type Draft, decision, event, keys, otherSession, outcome, session } from "./evidence-world.ts";
+import {
+  distort,
+  factChain,
+  forgeChain,
+  goodWitness,
+  meddle,
+  type OpenLines,
+  type Presented,
+  resign,
+} from "./forgery.ts";
 
 /** A whole number from 0 up to, not including, its argument. */
 export type Dice = (sides: number) => number;
@@ -39,6 +48,12 @@ const ways: readonly ((dice: Dice) => Presented)[] = [
       const at = 1 + dice(drafts.length - 1);
       return dice(3) === 0 ? drafts.toSpliced(at, dice(2), drafts[1 + dice(12)] as Draft) : drafts;
     }, recordMutation(dice)),
+  (dice) => resign((open) => mutateEntry(open, dice, ["facts", "fields"]), keys.second, factChain),
+  (dice) =>
+    forgeChain(
+      (drafts) => drafts.toSpliced(5, 0, decision("fact-1", "allow"), outcome("fact-1", "success")),
+      dice(4) === 0 ? undefined : recordMutation(dice),
+    ),
   (dice) => forgeChain((drafts) => addKills(drafts, dice), dice(2) === 0 ? recordMutation(dice) : undefined),
 ];
 

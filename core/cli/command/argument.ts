@@ -168,6 +168,6 @@ export function addText(text: string, texts: readonly string[]): readonly string
 
 /** One more pattern of fields to erase. */
 export function addFieldPattern(text: string, patterns: readonly string[] = []): readonly string[] {
-  if (/^(?:\*|(?:arguments|output)\.[^\p{Cc}\p{Cs}]{0,256})$/u.test(text)) return [...patterns, text];
-  throw new InvalidArgumentError("expected `arguments.<name>`, `output.<name>` or `*`");
+  if (/^(?:\*|(?:arguments|output|facts)\.[^\p{Cc}\p{Cs}]{0,256})$/u.test(text)) return [...patterns, text];
+  throw new InvalidArgumentError("expected `arguments.<name>`, `output.<name>`, `facts.<name>` or `*`");
 }

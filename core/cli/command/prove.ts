@@ -138,7 +138,7 @@ gateway evidence keys rotate`,
           new Option("--seq <number>", "in this record only").argParser(parseSeq),
           new Option(
             "--field <pattern>",
-            "`arguments.<name>`, `output.<name>`, with `*` for any characters, or `*`; repeatable",
+            "`arguments.<name>`, `output.<name>`, `facts.<name>`, with `*` for any characters, or `*`; repeatable",
           )
             .argParser(addFieldPattern)
             .makeOptionMandatory(),

@@ -1,6 +1,6 @@
 import { type Approval, isFinal } from "../../action/approval.ts";
-import { quoteVisible, visibleJson, visibleText } from "../../action/visible-text.ts";
-import { quoteWord, summarizeAction, summaryLine } from "../../approval/summary.ts";
+import { quoteVisible, quoteWord, visibleJson, visibleText } from "../../action/visible-text.ts";
+import { summarizeAction, summaryLine } from "../../approval/summary.ts";
 import type { ApprovalView, ChangeView, RecentAction } from "../../approval/view.ts";
 import { answerView, listView, type View, wholeListView } from "../admin-view.ts";
 import { changeLines } from "./change.ts";

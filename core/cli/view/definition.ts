@@ -1,5 +1,4 @@
-import { visibleJson, visibleText } from "../../action/visible-text.ts";
-import { quoteWord } from "../../approval/summary.ts";
+import { quoteWord, visibleJson, visibleText } from "../../action/visible-text.ts";
 import type { DefinitionComparison } from "../../definition/definition-reviews.ts";
 import type { DefinitionReviewView } from "../../definition/operation.ts";
 import { answerView, listView, type View } from "../admin-view.ts";

@@ -77,20 +77,25 @@ function growthOf({ witnessed }: BundleContent, { root, size }: Checkpoint): Con
 /** The record's line; its text goes in as it is, so that its digest stays. */
 function entryOf({ fields, proofs }: BundleContent, text: string): string {
   const { kind, seq } = JSON.parse(text) as EvidenceRecord;
-  const shown = fields.get(seq)?.[kind === "decision" ? "arguments" : "output"] ?? [];
-  const texts = shown.map((field) => ("salt" in field ? fieldText(field) : field.commitment));
-  return `{"fields":${canonicalJson(texts)},"proof":${canonicalJson(proofs.get(seq) ?? [])},"record":${text}}`;
+  const shown = fields.get(seq);
+  const own = canonicalJson(textsOf(shown?.[kind === "decision" ? "arguments" : "output"] ?? []));
+  const facts = shown?.facts === undefined ? "" : `"facts":${canonicalJson(textsOf(shown.facts))},`;
+  return `{${facts}"fields":${own},"proof":${canonicalJson(proofs.get(seq) ?? [])},"record":${text}}`;
+}
+
+function textsOf(fields: readonly ShownField[]): readonly string[] {
+  return fields.map((field) => ("salt" in field ? fieldText(field) : field.commitment));
 }
 
 /** A field that an export withholds. */
 export interface WithheldField {
   readonly seq: number;
-  readonly member: "arguments" | "output";
+  readonly member: PrivateMember;
   readonly field: string;
 }
 
 const maxWithheld = 1_000;
-const shape = /^(\d{1,15})\.(arguments|output)\.(.{0,512})$/su;
+const shape = /^(\d{1,15})\.(arguments|output|facts)\.(.{0,512})$/su;
 
 /** Reads `<seq>.<member>.<field>`, each. Throws INVALID_PARAMS. */
 export function parseRedactions(texts: readonly string[]): readonly WithheldField[] {
@@ -100,13 +105,19 @@ export function parseRedactions(texts: readonly string[]): readonly WithheldFiel
   return texts.map((text) => {
     const [, seq, member, field] = shape.exec(text) ?? [];
     if (seq === undefined || field === undefined) {
-      throw new GatewayError("INVALID_PARAMS", `expected \`<seq>.<arguments|output>.<field>\`, got \`${cut(text)}\``);
+      throw new GatewayError(
+        "INVALID_PARAMS",
+        `expected \`<seq>.<arguments|output|facts>.<field>\`, got \`${cut(text)}\``,
+      );
     }
     return { seq: Number(seq), member: member as WithheldField["member"], field };
   });
 }
 
-/** The fields with those withheld. Throws INVALID_PARAMS for one that is not there: a slip must not disclose it. */
+/**
+ * The fields with those withheld. With an argument go all facts of its action: they repeat it. Throws INVALID_PARAMS for
+ * one that is not there: a slip must not disclose it.
+ */
 export function withhold(
   fields: ReadonlyMap<number, ShownFields>,
   redactions: readonly WithheldField[],
@@ -114,14 +125,18 @@ export function withhold(
   const result = new Map(fields);
   for (const { seq, member, field } of redactions) {
     const shown = result.get(seq);
-    const list = shown?.[member];
-    if (list?.some((each) => isNamed(each, field)) !== true) {
+    if (fields.get(seq)?.[member]?.some((each) => isNamed(each, field)) !== true) {
       throw new GatewayError("INVALID_PARAMS", `no field \`${seq}.${member}.${cut(field)}\` to redact`);
     }
-    const kept = list.map((each) => (isNamed(each, field) ? { commitment: each.commitment } : each));
-    result.set(seq, { ...shown, [member]: kept });
+    const kept = shown?.[member]?.map((each) => (isNamed(each, field) ? withheld(each) : each));
+    const facts = member === "arguments" && shown?.facts !== undefined ? { facts: shown.facts.map(withheld) } : {};
+    result.set(seq, { ...shown, [member]: kept, ...facts });
   }
   return result;
+}
+
+function withheld({ commitment }: ShownField): ShownField {
+  return { commitment };
 }
 
 function isNamed(field: ShownField, name: string): boolean {

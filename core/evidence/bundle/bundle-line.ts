@@ -80,7 +80,13 @@ const frame = {
 } as const;
 const step = {
   ...frame,
-  action: objectWith({ arguments_digest: text, fingerprint: text, id: text, output_digest: oneOf(absent, text) }),
+  action: objectWith({
+    arguments_digest: text,
+    facts: oneOf(absent, objectWith({ digest: text, effect: text })),
+    fingerprint: text,
+    id: text,
+    output_digest: oneOf(absent, text),
+  }),
   approval: oneOf(absent, objectWith({ fingerprint: text, id: text, state: text })),
   principal: objectWith({ id: text }),
   session: objectWith({ id: text, index: count, prev_hash: digest }),
@@ -127,6 +133,8 @@ export interface Consistency {
 
 /** A line between the first and the last: a record, its fields and its proof. */
 interface BundleEntry {
+  /** The facts of a decision, as `fields`; absent where its record commits to none. */
+  readonly facts?: readonly string[];
   /** The fields that its digest is over, as the texts that were hashed; the hash of a withheld one. */
   readonly fields: readonly string[];
   /** Inclusion proof (hex) in the checkpoint's tree. */
@@ -171,7 +179,8 @@ const headShape = closedObject({
 });
 /** A text that begins otherwise was hashed as something else than a field. */
 const field = oneOf(digest, matching(/^\["field-v1",/));
-const entryShape = closedObject({ fields: listOf(field), proof: hashes, record: recordShape });
+const entryMembers = { fields: listOf(field), proof: hashes, record: recordShape };
+const entryShape = oneOf(closedObject(entryMembers), closedObject({ ...entryMembers, facts: listOf(field) }));
 /** 64 bytes in base64. */
 const signature = matching(/^[A-Za-z0-9+/]{85}[AQgw]==$/);
 const sealShape = closedObject({ key_id: text, signature });

@@ -259,10 +259,18 @@ function checkEntry(entry: BundledEntry, head: BundleHead, checkpoint: Checkpoin
   if (!areFieldsDue(entry)) throw new Breach("bad_disclosure", place);
 }
 
-/** A decision's fields are its arguments, an outcome's its output; they stand in the order of their commitments. */
-function areFieldsDue({ fields, record }: BundledEntry): boolean {
-  const { arguments_digest: args, output_digest: output } = isAction(record) ? record.action : {};
-  const due = record.kind === "decision" ? args : output;
+/** A decision's fields are its arguments, with its facts beside them; an outcome's are its output. */
+function areFieldsDue({ facts = [], fields, record }: BundledEntry): boolean {
+  if (!isAction(record)) return isDisclosure(undefined, fields) && isDisclosure(undefined, facts);
+  const { arguments_digest: args, facts: found, output_digest: output } = record.action;
+  const isDecision = record.kind === "decision";
+  return (
+    isDisclosure(isDecision ? args : output, fields) && isDisclosure(isDecision ? found?.digest : undefined, facts)
+  );
+}
+
+/** Checks that fields are all that a digest is over, in the order of their commitments; none where there is no digest. */
+function isDisclosure(due: string | undefined, fields: readonly string[]): boolean {
   if (due === undefined) return fields.length === 0;
   const commitments = fields.map((field) => (isDigest(field) ? field : sha256Hex(field)));
   const isOrdered = commitments.every((each, at) => at === 0 || (commitments[at - 1] as string) < each);

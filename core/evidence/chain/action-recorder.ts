@@ -1,3 +1,4 @@
+import { type ActionFacts, factKinds } from "../../action/action-fact.ts";
 import { type ApprovalStep, isConsuming } from "../../action/approval.ts";
 import type { DurableDecision } from "../../action/authorized-action.ts";
 import type { TicketUse } from "../../action/capability-ticket.ts";
@@ -27,8 +28,8 @@ interface ActionRecorderParts {
   readonly pause: Pause;
 }
 
-/** The commitments to the arguments of an action, and the bytes of their private fields. */
-interface PreparedArguments {
+/** The commitments to the arguments and facts of an action, and the bytes of their private fields. */
+interface PreparedFields {
   readonly commitments: ActionCommitments;
   readonly disclosure: Uint8Array;
 }
@@ -67,10 +68,14 @@ export class ActionRecorder {
     if (evaluation.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const hasTurns = isLarge(action.arguments);
+    // Facts of no kind are a search of the arguments, which are committed to.
+    let hasKind = false;
+    for (const kind of factKinds) hasKind ||= action.facts?.[kind] !== undefined;
+    const facts = hasKind ? action.facts : undefined;
     const { commitments, disclosure } = hasTurns
-      ? await this.#prepareInTurns(chain, action)
-      : this.#prepare(chain, action);
-    const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
+      ? await this.#prepareInTurns(chain, action, facts)
+      : this.#prepare(chain, action, facts);
+    const dispatched = evaluation.decision === "allow" || isConsuming(step);
     const pendingKey = openKey(action.tenant, action.id);
     const checks = evaluation.decision === "block" ? [] : hooks;
     let use: TicketUse | undefined;
@@ -139,25 +144,44 @@ export class ActionRecorder {
     await writer.appendAction(chain, placed, operations, disclosure);
   }
 
-  #prepare({ wrapping }: EvidenceChain, action: ActionEnvelope): PreparedArguments {
-    const hidden = this.#parts.hider.hide(action.tool, action.arguments);
+  #prepare({ wrapping }: EvidenceChain, action: ActionEnvelope, facts: ActionFacts | undefined): PreparedFields {
+    const { hider } = this.#parts;
+    const hidden = hider.hide(action.tool, action.arguments);
+    const fields = facts && hider.hideFacts(action, facts);
     return {
-      commitments: { fingerprint: wrapping.commitFingerprint(fingerprint(action)), argumentsDigest: hidden.digest },
-      disclosure: disclosureBytes({ arguments: hidden.fields }),
+      commitments: {
+        fingerprint: wrapping.commitFingerprint(fingerprint(action)),
+        argumentsDigest: hidden.digest,
+        facts: fields && { digest: fields.digest, effect: facts.effect },
+      },
+      disclosure: disclosureBytes({ arguments: hidden.fields, facts: fields?.fields }),
     };
   }
 
   /** The same with a pause before, between and after the steps. */
-  async #prepareInTurns({ wrapping }: EvidenceChain, action: ActionEnvelope): Promise<PreparedArguments> {
+  async #prepareInTurns(
+    { wrapping }: EvidenceChain,
+    action: ActionEnvelope,
+    facts: ActionFacts | undefined,
+  ): Promise<PreparedFields> {
     const { hider, pause } = this.#parts;
     await pause(action);
     const committed = wrapping.commitFingerprint(fingerprint(action));
     await pause(action);
     const hidden = hider.hide(action.tool, action.arguments);
     await pause(action);
-    const disclosure = disclosureBytes({ arguments: hidden.fields });
+    const fields = facts && hider.hideFacts(action, facts);
+    if (fields !== undefined) await pause(action);
+    const disclosure = disclosureBytes({ arguments: hidden.fields, facts: fields?.fields });
     await pause(action);
-    return { commitments: { fingerprint: committed, argumentsDigest: hidden.digest }, disclosure };
+    return {
+      commitments: {
+        fingerprint: committed,
+        argumentsDigest: hidden.digest,
+        facts: fields && { digest: fields.digest, effect: facts.effect },
+      },
+      disclosure,
+    };
   }
 
   /** Throws EVIDENCE_UNAVAILABLE when one more pending outcome would be too many, TypeError when the action is open already. */

@@ -17,6 +17,7 @@ import {
   type RecordedAction,
   type RecordedApproval,
   type RecordedEvaluation,
+  type RecordedFacts,
   type RecordedPolicy,
   type RecordedPrincipal,
   type RecordedRedaction,
@@ -158,6 +159,7 @@ export interface EventContent {
 export interface ActionCommitments {
   readonly fingerprint: string;
   readonly argumentsDigest: string;
+  readonly facts: RecordedFacts | undefined;
 }
 
 export function decisionContent(
@@ -232,6 +234,7 @@ function attemptContent(
     action: {
       arguments_digest: commitments.argumentsDigest,
       capability: action.capability,
+      facts: commitments.facts,
       fingerprint: commitments.fingerprint,
       id: action.id,
       output_digest: outputDigest,

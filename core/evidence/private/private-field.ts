@@ -1,5 +1,7 @@
+import type { ActionFacts } from "../../action/action-fact.ts";
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
 import type { BatchOperation } from "../../action/commit-hook.ts";
+import type { ActionEnvelope } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
@@ -11,7 +13,7 @@ import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
 
 /** The parts of an action whose values lie apart from the chain. */
-export const privateMembers = ["arguments", "output"] as const;
+export const privateMembers = ["arguments", "output", "facts"] as const;
 export type PrivateMember = (typeof privateMembers)[number];
 
 /**
@@ -43,6 +45,8 @@ export interface HiddenValue {
 
 /** Each field costs a digest on the path of the action; a value with more fields is one field. */
 const maxFields = 256;
+/** Characters of the JSON of facts that are kept: they repeat arguments, a command line more than once. */
+const maxFactsText = 16_384;
 const saltBytes = 16;
 const entryPurpose = "evidence-disclosure-v1";
 /** A data key that is stored beside its entry, wrapped, as earlier versions did; and one that is derived. */
@@ -81,6 +85,20 @@ export class FieldHider {
     return { digest: fieldsDigest(commitments), fields };
   }
 
+  /**
+   * Hides the facts of an action but their effect, which its record says. They repeat arguments: nothing is kept of them
+   * where an argument is not, nor where they are longer than 16,384 characters. A surrogate that a parser left alone is
+   * replaced by U+FFFD.
+   */
+  hideFacts({ tool, arguments: args }: ActionEnvelope, { effect: _, ...facts }: ActionFacts): HiddenValue {
+    const names = isJsonObject(args) ? ["", ...Object.keys(args)] : [""];
+    const text = JSON.stringify(facts);
+    const isKept = text.length <= maxFactsText && !names.some((name) => this.#isRedacted(tool, name));
+    // A lone surrogate comes out as an escape.
+    const value = text.includes("\\ud") ? JSON.parse(text, wellFormed) : facts;
+    return this.hide(tool, value as Json, isKept);
+  }
+
   #hideField(name: string, value: Json, isRedacted: boolean): PrivateField {
     const bytes = this.#random(saltBytes);
     const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
@@ -93,6 +111,10 @@ export class FieldHider {
     for (const glob of this.#redacted) if (glob.test(`${tool}:${name}`)) return true;
     return false;
   }
+}
+
+function wellFormed(_name: string, value: unknown): unknown {
+  return typeof value === "string" ? value.toWellFormed() : value;
 }
 
 /** A private value under its name, with the salt (16 random bytes, base64url) that keeps it from being guessed. */
@@ -149,7 +171,11 @@ export function sealDisclosure(
 type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
 
 /** The bytes of the private fields of a record, as `sealDisclosure` seals them. */
-export function disclosureBytes(disclosure: Disclosure): Uint8Array {
+export function disclosureBytes(
+  disclosure: {
+    readonly [member in PrivateMember]?: readonly PrivateField[] | undefined;
+  },
+): Uint8Array {
   const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
   for (const member of privateMembers) {
     const fields = disclosure[member];
@@ -193,10 +219,11 @@ function isSalted<F extends KeptField>(field: F): field is F & SaltedField {
  */
 export async function discloseRecord(reader: Reader, key: WrappingKey, record: ActionRecord): Promise<Disclosure> {
   const { action, kind } = record;
-  // An outcome repeats the digest of its decision's arguments; the fields lie with the decision.
+  // An outcome repeats the digests of its decision's arguments and facts; the fields lie with the decision.
   const committed = {
     arguments: kind === "decision" ? action.arguments_digest : undefined,
     output: action.output_digest,
+    facts: kind === "decision" ? action.facts?.digest : undefined,
   };
   const disclosure = (await readDisclosure(reader, key, record)) ?? {};
   for (const member of privateMembers) {

@@ -1,3 +1,4 @@
+import type { ActionEffect } from "../../action/action-fact.ts";
 import type { Capability } from "../../action/capability.ts";
 import type { TicketStanding } from "../../action/capability-ticket.ts";
 import type { Decision } from "../../action/decision.ts";
@@ -93,6 +94,8 @@ export interface RecordedAction {
   /** Commitment to the arguments, field by field: see `fieldsDigest`. */
   readonly arguments_digest: string;
   readonly capability: Capability;
+  /** Present where a parser read the arguments: a shell line, SQL, git, URLs, paths or addresses. */
+  readonly facts?: RecordedFacts | undefined;
   /** Commitment to what an approval of this action is bound to: see `WrappingKey.commitFingerprint`. */
   readonly fingerprint: string;
   /** The envelope's id; it ties an outcome to its decision. */
@@ -106,6 +109,13 @@ export interface RecordedAction {
   readonly tool: string;
   /** Digest of the tool's definition as the upstream published it. */
   readonly tool_definition?: string | undefined;
+}
+
+/** The facts of an action: in clear only the word that rules match, which discloses no host, path or text. */
+export interface RecordedFacts {
+  /** Commitment to the facts, member by member but for `effect`: see `fieldsDigest`. */
+  readonly digest: string;
+  readonly effect: ActionEffect;
 }
 
 export interface RecordedPrincipal {

@@ -74,13 +74,14 @@ ${events.map(({ seq, time, kind, detail }) => `<tr><td>${seq}</td><td>${escapeHt
 
 function renderAction(action: ReportedAction, at: number): string {
   const { judged, outcome, time, key_id: keyId, role, client, capability } = action;
-  const { decision, approval, outcome: ended, shadow } = describeAction(action);
+  const { does, decision, approval, outcome: ended, shadow } = describeAction(action);
   const seqs = [action.seq, ...(outcome === null ? [] : [outcome.seq])].join(", ");
   return [
     `<article${judged === null ? "" : ` class="${escapeHtml(judged.decision)}"`}>`,
     `<h3>${at + 1}. ${escapeHtml(action.tool)} <span class="soft">on</span> ${escapeHtml(action.target)}</h3>`,
     `<p class="soft">${escapeHtml(time)} · ${escapeHtml(keyId)} (${escapeHtml(role)}) through ${escapeHtml(client)} · ${escapeHtml(capability)} · records ${seqs}</p>`,
     renderFields(action.arguments),
+    ...(does === null ? [] : [`<p>${escapeHtml(does)}</p>`]),
     ...(decision === null ? [] : [`<p class="verdict">${escapeHtml(decision)}</p>`]),
     ...(approval.length === 0 ? [] : [`<ul>${approval.map((line) => `<li>${escapeHtml(line)}</li>`).join("")}</ul>`]),
     `<p>${escapeHtml(ended)}</p>`,

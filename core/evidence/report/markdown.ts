@@ -40,12 +40,13 @@ export function renderMarkdown(report: SessionReport): string {
 }
 
 function renderAction(action: ReportedAction, at: number): string[] {
-  const { decision, approval, outcome, shadow } = describeAction(action);
+  const { does, decision, approval, outcome, shadow } = describeAction(action);
   return [
     `### ${at + 1}. ${escapeMarkdown(action.tool)} on ${escapeMarkdown(action.target)}`,
     "",
     `- ${action.time}, asked by ${escapeMarkdown(action.key_id)} (${escapeMarkdown(action.role)}) through ${escapeMarkdown(action.client)}; a \`${action.capability}\``,
     ...renderFields("Asked", action.arguments),
+    ...(does === null ? [] : [`- ${escapeMarkdown(does)}`]),
     ...(decision === null ? [] : [`- **${escapeMarkdown(decision)}** (risk ${action.judged?.risk})`]),
     ...(approval.length === 0 ? [] : ["- Approval", ...approval.map((line) => `  - ${escapeMarkdown(line)}`)]),
     `- **${escapeMarkdown(outcome)}**`,

@@ -1,5 +1,7 @@
+import type { ActionEffect, ActionFacts } from "../../action/action-fact.ts";
 import { canonicalJson } from "../../action/canonical-json.ts";
 import type { JsonObject } from "../../action/json.ts";
+import { describeFacts } from "../../fact/fact-words.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { BundledRecord } from "../bundle/bundle-line.ts";
 import type { CollectedSession } from "../bundle/session-export.ts";
@@ -7,6 +9,7 @@ import type {
   ActionRecord,
   EventRecord,
   EvidenceRecord,
+  RecordedAction,
   RecordedPolicy,
   RecordedRedaction,
   RecordedShadowDecision,
@@ -62,12 +65,22 @@ export interface ReportedAction {
   readonly role: string;
   readonly client: string;
   readonly arguments: readonly ShownField[];
+  /** Null where the arguments were not read by a parser. */
+  readonly facts: ReportedFacts | null;
   readonly judged: ReportedDecision | null;
   /** The approval that it was held for or used: its whole history, before and after this action. */
   readonly approval: ReportedApproval | null;
   /** Null for what was not dispatched, and for what is still on its way. */
   readonly outcome: ReportedOutcome | null;
   readonly dispatched: boolean;
+}
+
+/** The facts of an action, as policies and reviewers saw them. */
+interface ReportedFacts {
+  readonly effect: ActionEffect;
+  /** The words that reviewers see, of the facts that are shown. */
+  readonly does: readonly string[];
+  readonly fields: readonly ShownField[];
 }
 
 interface ReportedEvent {
@@ -147,10 +160,19 @@ function reportAction(
     role: principal.role,
     client: `${client.name} ${client.version}`,
     arguments: fields.get(seq)?.arguments ?? [],
+    facts: reportFacts(action, fields.get(seq)?.facts ?? []),
     judged: reportDecision(decision),
     outcome: outcome === undefined ? null : reportOutcome(outcome, fields),
     dispatched: decision.effect === "dispatched",
   };
+}
+
+function reportFacts({ facts }: RecordedAction, fields: readonly ShownField[]): ReportedFacts | null {
+  if (facts === undefined) return null;
+  const shown = Object.fromEntries(fields.flatMap((field) => ("value" in field ? [[field.name, field.value]] : [])));
+  // As the gateway recorded them: their commitments were compared when they were read.
+  const { effect } = facts;
+  return { effect, does: describeFacts({ ...(shown as Partial<ActionFacts>), effect }), fields };
 }
 
 function reportOutcome(record: ActionRecord, fields: Fields): ReportedOutcome {

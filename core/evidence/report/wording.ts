@@ -10,6 +10,8 @@ import type {
 
 /** The sentences about one action. Both renderers escape each as a whole. */
 interface ActionWording {
+  /** A sentence on the effect of the action; null where its arguments were not read. */
+  readonly does: string | null;
   /** Null where no decision was recorded. */
   readonly decision: string | null;
   readonly approval: readonly string[];
@@ -19,11 +21,18 @@ interface ActionWording {
 
 export function describeAction(action: ReportedAction): ActionWording {
   return {
+    does: action.facts && describeShownFacts(action.facts),
     decision: action.judged && describeDecision(action.judged),
     approval: describeApproval(action),
     outcome: describeOutcome(action),
     shadow: describeShadowDecisions(action),
   };
+}
+
+/** "Does: drops orders (effect delete)"; the effect alone where the facts have no words or are not shown. */
+function describeShownFacts({ does, effect, fields }: NonNullable<ReportedAction["facts"]>): string {
+  const hidden = fields.some((field) => !("value" in field)) ? "; not all facts are shown" : "";
+  return does.length === 0 ? `Effect ${effect}${hidden}` : `Does: ${does.join("; ")} (effect ${effect})${hidden}`;
 }
 
 const decided: Readonly<Record<string, string>> = { allow: "Allowed", review: "Held for review", block: "Blocked" };

@@ -21,7 +21,10 @@ import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from
 export interface ErasureRequest {
   /** The records whose fields are erased: all of a session, or one. */
   readonly of: { readonly session: string } | { readonly seq: number };
-  /** Globs over `<member>.<field>`: `arguments.password`, `output.*`. What was stored without a name fits `<member>.*` only. */
+  /**
+   * Globs over `<member>.<field>`: `arguments.password`, `output.*`, `facts.hosts`. What was stored without a name fits
+   * `<member>.*` only. Where an argument goes, all facts of its action go: they repeat it.
+   */
   readonly fields: readonly string[];
   readonly reason: string;
   /** The person or tool that asked for it. */
@@ -144,8 +147,10 @@ function eraseFields(disclosure: Disclosure, globs: readonly Glob[]): { rest: Di
   for (const member of privateMembers) {
     const fields = disclosure[member];
     if (fields === undefined) continue;
+    // Facts come last, and their record has no output: what was erased by now are arguments.
+    const isRepeated = member === "facts" && count > 0;
     rest[member] = fields.map((field) => {
-      if (field.salt === undefined || !globs.some((glob) => fits(glob, member, field))) return field;
+      if (field.salt === undefined || !(isRepeated || globs.some((glob) => fits(glob, member, field)))) return field;
       count++;
       return { commitment: field.commitment };
     });

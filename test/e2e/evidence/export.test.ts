@@ -175,7 +175,7 @@ describe("evidence of a session, handed to an outsider", () => {
       "a redaction that is none",
       ["export", "SESSION", "--file", "x.jsonl", "--redact", "text"],
       1,
-      "invalid params: expected `redact/0` to be `<seq>.<arguments|output>.<field>`, got `text`",
+      "invalid params: expected `redact/0` to be `<seq>.<arguments|output|facts>.<field>`, got `text`",
     ],
     [
       "a format nobody writes",

@@ -9,7 +9,7 @@ import {
   otherSession, outcome, placeChain, session, taskOf,
 } from "../../support/evidence-world.ts";
 import {
-  distort, editEntry, editHead, editJson, editRecord, editText, forgeChain, goodChain, goodWitness, meddle, misstate, type OpenLines, present, type
+  distort, editEntry, factChain, editHead, editJson, editRecord, editText, forgeChain, goodChain, goodWitness, meddle, misstate, type OpenLines, present, type
   Presented, resign,
 } from "../../support/forgery.ts";
 
@@ -265,6 +265,8 @@ const approvalRows: readonly Row[] = [
 /** Chains with approvals in them that are sound, and what both verifiers remark. */
 export const soundStories: readonly (readonly [string, readonly { reason: Reason; seq: number }[], () => Presented])[] = [
   ["held, endorsed, approved, used and answered", [], () => forgeChain(same)],
+  ["recorded with a commitment to its facts", [], () => present(bundleOf(factChain))],
+  ["recorded with a member that this version does not know", [], () => forgeChain(same, (record, seq) => { if (seq === 3) record.facts = ["f".repeat(64)]; })],
   ["approved in scope `task`, and used with other values", [], () => forgeChain((drafts) => drafts.with(10, asTask()).with(11, approved("d", approvalOf("task"))))],
   ["denied at first, and approved when asked for again", [], () => forgeChain((drafts) => drafts.with(9, approvalEvent("denied", "c", { id: "apr_0" })))],
   ["dispatched after all that stopped it was released", [], () => forgeChain(insert(3, ...stops.flatMap(([, scope, named]) => [killed(scope, named), released(scope, named)])))],
@@ -295,6 +297,40 @@ const fieldRows: readonly Row[] = [
   ["fields of an output that there was not", "bad_disclosure", at(15), editFields(() => ["f".repeat(64)], 15)],
   ["the fields of another record", "bad_disclosure", at(4), () => resign((lines) => editEntry(lines, 4, (entry) => { entry.fields = (JSON.parse(lines.entries[3] as string) as Draft).fields as string[]; }))],
   ["fields that are no list", "bad_schema", inPart("line 5"), editFields(() => "none")],
+];
+
+const editFacts = (edit: (facts: string[]) => Json | undefined, seq = 5) => (): Presented => resign((lines) => editEntry(lines, seq, (entry) => {
+  const facts = edit((entry.facts ?? []) as string[]);
+  if (facts === undefined) delete entry.facts;
+  else entry.facts = facts;
+}), keys.second, factChain);
+const replaceFact = (from: string, to: string) => editFacts((facts) => facts.map((text) => text.replace(from, to)));
+const editFactRecord = (seq: number, edit: (facts: Draft) => void) => (): Presented => forgeChain(insert(5, decision("fact-1", "allow"), outcome("fact-1", "success")),
+  (record, at) => { if (at === seq) edit((record.action as Draft).facts as Draft); });
+/** Record 5 of this chain is the decision about an action with facts, of which one member is withheld; record 6 is its outcome. */
+const factRows: readonly Row[] = [
+  ["a disclosed fact changed", "bad_disclosure", at(5), replaceFact("db.example", "db.exannple")],
+  ["a disclosed fact renamed", "bad_disclosure", at(5), replaceFact('"hosts"', '"paths"')],
+  ["a fact disclosed under another salt", "bad_disclosure", at(5), replaceFact('["field-v1","', '["field-v1","A')],
+  ["a text that is no field among the facts", "bad_schema", inPart("line 7"), replaceFact('["field-v1"', '["leaf-v1"')],
+  ["a commitment to a fact missing", "bad_disclosure", at(5), editFacts((facts) => facts.slice(1))],
+  ["a commitment to a fact added", "bad_disclosure", at(5), editFacts((facts) => [...facts, "f".repeat(64)])],
+  ["facts in another order", "bad_disclosure", at(5), editFacts((facts) => facts.toReversed())],
+  ["the facts of a record missing", "bad_disclosure", at(5), editFacts(() => undefined)],
+  ["no fact where there are some", "bad_disclosure", at(5), editFacts(() => [])],
+  ["the arguments of an action as its facts", "bad_disclosure", at(5), () => resign((lines) => editEntry(lines, 5, (entry) => { [entry.facts, entry.fields] = [entry.fields as Json, entry.facts as Json]; }), keys.second, factChain)],
+  ["facts of a decision that commits to none", "bad_disclosure", at(3), editFacts(() => ["f".repeat(64)], 3)],
+  ["the facts of a decision with its outcome", "bad_disclosure", at(6), () => resign((lines) => {
+    const { facts } = JSON.parse(lines.entries[5] as string) as Draft;
+    editEntry(lines, 6, (entry) => { entry.facts = facts as Json; });
+  }, keys.second, factChain)],
+  ["facts of an event", "bad_disclosure", at(2), editFacts(() => ["f".repeat(64)], 2)],
+  ["facts that are no list", "bad_schema", inPart("line 7"), editFacts(() => "none")],
+  ["the effect of an action changed in the export", "bad_inclusion", at(5), () => resign((lines) => editRecord(lines, 5, (record) => { ((record.action as Draft).facts as Draft).effect = "read"; }), keys.second, factChain)],
+  ["the facts taken out of a record in the export", "bad_inclusion", at(5), () => resign((lines) => editEntry(lines, 5, (entry) => { delete entry.facts; delete ((entry.record as Draft).action as Draft).facts; }), keys.second, factChain)],
+  ["an outcome of another effect than its decision", "outcome_mismatch", at(6), editFactRecord(6, (facts) => { facts.effect = "read"; })],
+  ["a commitment to facts that is no text", "bad_schema", inPart("line 7"), editFactRecord(5, (facts) => { facts.digest = 1; })],
+  ["facts without an effect", "bad_schema", inPart("line 7"), editFactRecord(5, (facts) => { delete facts.effect; })],
 ];
 
 /** What only a witness can tell. */
@@ -348,5 +384,5 @@ function without<T>(entries: ReadonlyMap<number, T>, seq: number): ReadonlyMap<n
 /** Every way to falsify evidence that both verifiers must see through alike. */
 export const tamperCases: readonly TamperCase[] = [
   ...memberRows, ...lineRows, ...headRows, ...keyRows, ...noteRows, ...proofRows, ...gapRows,
-  ...storyRows, ...approvalRows, ...ticketRows, ...fieldRows, ...witnessRows,
+  ...storyRows, ...approvalRows, ...ticketRows, ...fieldRows, ...factRows, ...witnessRows,
 ].map(([name, reason, place, make]) => ({ name, reason, ...place, make }));

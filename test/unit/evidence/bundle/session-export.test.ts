@@ -171,7 +171,7 @@ describe("parseRedactions(texts)", () => {
     it(`refuses \`${text}\``, () => {
       expect(() => parseRedactions([text])).to.throw(
         GatewayError,
-        `expected \`<seq>.<arguments|output>.<field>\`, got \`${text}\``,
+        `expected \`<seq>.<arguments|output|facts>.<field>\`, got \`${text}\``,
       );
     });
   }

@@ -91,7 +91,7 @@ describe("SessionHeads", () => {
 
   async function append(session: SessionScope, kept = true): Promise<Sealed<ActionRecord>> {
     const action = newAction({ session });
-    const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
+    const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22", facts: undefined };
     const chain = { tenant: "acme", id: "c", head: { seq: seq++, hash: "0".repeat(64) } };
     const next = heads.next("acme", session);
     const body = decisionContent(action, makeEvaluation(action), bound);

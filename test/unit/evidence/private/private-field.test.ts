@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
+import type { ActionFacts, ShellFacts } from "../../../../core/action/action-fact.ts";
 import type { Json } from "../../../../core/action/json.ts";
 import {
   FieldHider,
@@ -8,6 +9,7 @@ import {
   type HiddenValue,
   type PrivateField,
 } from "../../../../core/evidence/private/private-field.ts";
+import { makeAction } from "../../../support/action.ts";
 
 const open = new FieldHider({ storeValues: true, storeLabels: true, redactFields: [] }, randomBytes);
 
@@ -107,5 +109,51 @@ describe("FieldHider.hide(tool, value, false)", () => {
     expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
     expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
     expect(open.hide("t", { a: 1, b: "two" }, false).digest).to.not.equal(digest);
+  });
+});
+
+describe("FieldHider.hideFacts(action, facts)", () => {
+  const action = makeAction({ tool: "run", arguments: { command: "rm /srv/x", note: "n" } });
+
+  function factsOf(word: string): ActionFacts {
+    const runs = { name: "rm", argv: ["rm", word], wrappers: [], env: [], redirects: [], hosts: [], paths: [word] };
+    const command = { ...runs, effect: "delete", place: "top" } as const;
+    const shell: ShellFacts = { parsed: true, dynamic: false, more: false, effect: "delete", commands: [command] };
+    return { hosts: [], paths: [word], more: false, effect: "delete", shell };
+  }
+
+  it("makes a field of each member but the effect", () => {
+    const { effect: _, ...rest } = factsOf("/srv/x");
+    const result = open.hideFacts(action, factsOf("/srv/x"));
+    expect(Object.fromEntries(result.fields.map(({ name, value }) => [name, value]))).to.deep.equal(rest);
+    expect(result.fields.every(isWhole)).to.equal(true);
+    expect(result.digest).to.equal(fieldsDigest(result.fields.map(({ commitment }) => commitment)));
+  });
+
+  for (const redactFields of [["run:note"], ["run:command"], ["*:com*"], ["run:"]]) {
+    it(`keeps nothing of facts where ${redactFields.join()} is not kept of the arguments`, () => {
+      const hider = new FieldHider({ storeValues: true, storeLabels: true, redactFields }, randomBytes);
+      const { fields } = hider.hideFacts(action, factsOf("/srv/x"));
+      expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
+    });
+  }
+
+  it("keeps facts of another tool's redaction whole", () => {
+    const hider = new FieldHider({ storeValues: true, storeLabels: true, redactFields: ["walk:note"] }, randomBytes);
+    expect(hider.hideFacts(action, factsOf("/srv/x")).fields.every(isWhole)).to.equal(true);
+  });
+
+  it("keeps nothing but a commitment of facts that are longer than 16,384 characters", () => {
+    const room = 16_384 - JSON.stringify({ ...factsOf(""), effect: undefined }).length;
+    const word = "x".repeat(Math.floor(room / 3));
+    expect(open.hideFacts(action, factsOf(word)).fields.every(isWhole)).to.equal(true);
+    const { fields } = open.hideFacts(action, factsOf(`${word}x`));
+    expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
+  });
+
+  it("replaces half a character, which no canonical JSON can hold", () => {
+    const { fields } = open.hideFacts(action, factsOf("/srv/\ud83d"));
+    expect(fields.every(isWhole)).to.equal(true);
+    expect(fields.find(({ name }) => name === "paths")?.value).to.deep.equal(["/srv/\ufffd"]);
   });
 });

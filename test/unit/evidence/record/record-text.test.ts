@@ -26,7 +26,8 @@ const stamp = {
 };
 const chain = { tenant: "acme", id: "c", head: { seq: 3, hash: "0".repeat(64) } };
 const session = { id: "s", index: 2, label: undefined, prev_hash: "0".repeat(64), transport: "http" as const };
-const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
+const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22", facts: undefined };
+const boundWithFacts = { ...bound, facts: { digest: "sha256:44", effect: "delete" } } as const;
 
 const text = fc.string({ unit: "grapheme" });
 const anyAction = fc.record({
@@ -56,6 +57,7 @@ describe("The text of a sealed record", () => {
         const placed = { ...session, label: label ?? undefined };
         for (const body of [
           decisionContent(action, judged, bound),
+          decisionContent(action, judged, boundWithFacts),
           outcomeContent(action, { status: "success", output: null }, recordEvaluation(judged), bound, "sha256:33"),
           outcomeContent(action, { status: "unknown", reason }, undefined, bound, undefined),
         ]) {

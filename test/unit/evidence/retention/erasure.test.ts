@@ -4,7 +4,11 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
-import { fieldsDigest, type PrivateField } from "../../../../core/evidence/private/private-field.ts";
+import {
+  fieldsDigest,
+  type PrivateField,
+  type PrivateMember,
+} from "../../../../core/evidence/private/private-field.ts";
 import { privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
@@ -34,7 +38,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     return world.ledger.erase("acme", request, compact);
   }
 
-  async function fieldsOf(seq: number, member: "arguments" | "output" = "arguments"): Promise<readonly PrivateField[]> {
+  async function fieldsOf(seq: number, member: PrivateMember = "arguments"): Promise<readonly PrivateField[]> {
     return (await world.ledger.disclosure((await world.recordsOf())[seq] as ActionRecord))[member] ?? [];
   }
 
@@ -94,6 +98,43 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     expect(await valuesOf(1)).to.deep.equal([]);
     expect((await fieldsOf(2, "output")).map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
     expect(await valuesOf(3)).to.have.members(Object.values(annasCall));
+  });
+
+  describe("of a record with facts", () => {
+    const url = { scheme: "https", host: "a.example", zone: "name", port: 443, userinfo: false, odd: false } as const;
+    const facts = { hosts: ["a.example"], paths: [], more: false, effect: "network", url: [url] } as const;
+
+    /** Erases these fields of a new record, and returns the names of its arguments and facts that are left. */
+    async function leftAfter(...fields: readonly string[]): Promise<readonly (readonly unknown[])[]> {
+      const action = newAction({ arguments: annasCall, facts });
+      const { seq } = await world.ledger.actions.recordDecision(action, makeEvaluation(action, "block"));
+      await erase({ of: { seq }, fields });
+      const left = await Promise.all([fieldsOf(seq), fieldsOf(seq, "facts")]);
+      const record = (await world.recordsOf())[seq] as ActionRecord;
+      const digests = left.map((each) => fieldsDigest(each.map(({ commitment }) => commitment)));
+      expect(digests).to.deep.equal([record.action.arguments_digest, record.action.facts?.digest]);
+      expect(await world.ledger.verify("acme")).to.include({ ok: true });
+      return left.map((each) => each.flatMap(({ name }) => name ?? []).sort());
+    }
+
+    it("takes all facts with one argument, because they repeat it", async () => {
+      expect(await leftAfter("arguments.patient")).to.deep.equal([["dose"], []]);
+    });
+
+    it("takes the facts that are meant, and leaves the arguments", async () => {
+      expect(await leftAfter("facts.u*")).to.deep.equal([
+        ["dose", "patient"],
+        ["hosts", "more", "paths"],
+      ]);
+      expect(await leftAfter("facts.*")).to.deep.equal([["dose", "patient"], []]);
+    });
+
+    it("leaves both where neither is meant", async () => {
+      expect(await leftAfter("output.*", "arguments.none")).to.deep.equal([
+        ["dose", "patient"],
+        ["hosts", "more", "paths", "url"],
+      ]);
+    });
   });
 
   it("finishes what an earlier attempt began: erases nothing twice, and clears the disk again", async () => {
