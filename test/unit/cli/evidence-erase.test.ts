@@ -100,7 +100,11 @@ describe("gateway evidence erase", () => {
   for (const [what, args, said] of [
     ["neither session nor record", ["--field", "*"], "error: expected `--session <id>` or `--seq <number>`"],
     ["both", ["--session", "s", "--seq", "1", "--field", "*"], "option '--session <id>' cannot be used with option"],
-    ["another member", ["--seq", "1", "--field", "argument.a"], "expected `arguments.<name>`, `output.<name>`, `facts.<name>` or `*`"],
+    [
+      "another member",
+      ["--seq", "1", "--field", "argument.a"],
+      "expected `arguments.<name>`, `output.<name>`, `facts.<name>` or `*`",
+    ],
     ["no number", ["--seq", "-1", "--field", "*"], "expected the number of a record"],
     ["no reason", ["--seq", "1", "--field", "*", "--reason", ""], "expected 1 to 1024 characters"],
   ] as const) {
