@@ -9,7 +9,7 @@ const exitCodes = {
   failed: 1,
   /** The command line is invalid; nothing was done. */
   usage: 2,
-  /** No gateway answered; a later try may succeed. */
+  /** No gateway or registry answered; a later try may succeed. */
   unreachable: 3,
 } as const;
 
@@ -24,7 +24,7 @@ export function reportFailure(cause: unknown, json: boolean): number {
   const { message, code, data } = GatewayError.from(cause);
   if (json) process.stderr.write(errorLine({ code, message, status: data?.status }));
   else say(message);
-  return code === "GATEWAY_UNREACHABLE" ? exitCodes.unreachable : exitCodes.failed;
+  return code === "GATEWAY_UNREACHABLE" || code === "REGISTRY_UNREACHABLE" ? exitCodes.unreachable : exitCodes.failed;
 }
 
 /** Renders commander's `text` about an invalid command line as one line of JSON. */

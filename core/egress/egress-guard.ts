@@ -8,6 +8,8 @@ import { isOwnAddress } from "./own-address.ts";
 interface EgressOptions {
   /** `egress.private_hosts`: hosts that may have addresses that are not public. */
   readonly privateHosts: readonly string[];
+  /** The name of the setting that `privateHosts` came from, for messages; `egress.private_hosts` by default. */
+  readonly setting?: string;
   /** Called with each connection that is refused. */
   readonly onRefused?: (refusal: EgressError) => void;
 }
@@ -31,11 +33,13 @@ export class EgressError extends Error {
  */
 export class EgressGuard {
   readonly #privateHosts: PrivateHosts;
+  readonly #setting: string;
   readonly #onRefused: (refusal: EgressError) => void;
   readonly #ownPorts = new Set<number>();
 
-  constructor({ privateHosts, onRefused = () => undefined }: EgressOptions) {
+  constructor({ privateHosts, setting = "egress.private_hosts", onRefused = () => undefined }: EgressOptions) {
     this.#privateHosts = new PrivateHosts(privateHosts);
+    this.#setting = setting;
     this.#onRefused = onRefused;
   }
 
@@ -86,6 +90,6 @@ export class EgressGuard {
     if (zone === "metadata") return `${address} is a metadata service, which no setting permits`;
     if (this.#ownPorts.has(port) && isOwnAddress(address)) return `${address} port ${port} is the gateway itself`;
     if (zones.has(zone)) return undefined;
-    return `its address ${address} is ${zone}; if that is meant, list the host in \`egress.private_hosts\``;
+    return `its address ${address} is ${zone}; if that is meant, list the host in \`${this.#setting}\``;
   }
 }

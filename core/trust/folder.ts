@@ -11,6 +11,15 @@ const maxBytes = 16_777_216;
 const maxFolder = 8;
 const maxPath = 512;
 
+/** Bounds of an extension's folder, the signature file included; `depth` counts the parts of a path. */
+export const extensionBounds = {
+  files: maxFiles,
+  fileBytes: maxFile,
+  bytes: maxBytes,
+  depth: maxFolder,
+  pathLength: maxPath,
+} as const;
+
 /** The file at the top of an extension's folder that holds its signatures. */
 export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
   pack: "pack.sigstore.json",
@@ -21,7 +30,7 @@ export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
  * The author's working folders at the top of an extension: never read, so neither signed nor loaded, and not part of
  * the digest. A pack has none: its manifest may name any file as a rule file.
  */
-const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
+export const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
   pack: [],
   plugin: [".git", "build", "node_modules"],
 };
@@ -45,8 +54,14 @@ export async function readExtensionFolder(path: string, kind: ExtensionKind): Pr
   const faults: string[] = [];
   const all = await readFiles(path, workplaces[kind], faults);
   if (faults.length > 0) throw new GatewayError("EXTENSION_INVALID", `\`${path}\`\n${faults.join("\n")}`);
+  return assembleFolder(path, kind, all);
+}
+
+/** Returns what reading a folder with these files would return. `path` is where it lies, or will lie. */
+export function assembleFolder(path: string, kind: ExtensionKind, all: ReadonlyMap<string, Buffer>): ExtensionFolder {
   const signatureFile = signatureFiles[kind];
-  const files = new Map([...all].filter(([name]) => name !== signatureFile));
+  const names = [...all.keys()].filter((name) => name !== signatureFile).sort();
+  const files = new Map(names.map((name) => [name, all.get(name) as Buffer]));
   const fileDigests = new Map(Array.from(files, ([name, bytes]) => [name, sha256Hex(bytes)]));
   const digest = contentDigest(canonicalJson([...fileDigests]));
   return { path, kind, files, fileDigests, digest, signature: all.get(signatureFile) };

@@ -9,6 +9,7 @@ export const layers: readonly (readonly string[])[] = [
   ["store"],
   ["evidence"],
   ["trust"],
+  ["distribution"],
   ["plugin"],
   ["policy"],
   ["approval", "session", "kill", "ticket", "manifest", "definition", "usage", "notify", "backup"],

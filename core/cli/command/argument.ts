@@ -34,6 +34,14 @@ export const witnessOption: Option = new Option("--witness <place>", "notes of a
   .argParser(addText)
   .default([]);
 
+/** Beside a host's own name: the registries of companies have public names and private addresses. */
+export const privateHostOption: Option = new Option(
+  "--private-host <host>",
+  "host that may have private addresses, or `*.` and a domain; repeatable",
+)
+  .argParser(addText)
+  .default([]);
+
 /** A text that goes into a record. */
 export function parseText(text: string): string {
   if (text.length > 0 && text.length <= maxText && text.isWellFormed()) return text;

@@ -4,11 +4,13 @@ import { decisions } from "../../action/decision.ts";
 import { phases, protocols } from "../../action/envelope.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { adminCommand } from "./admin-command.ts";
-import { adminOption, jsonOption, parseJson, parseJsonObject, parseTime } from "./argument.ts";
+import { adminOption, jsonOption, parseJson, parseJsonObject, parseTime, privateHostOption } from "./argument.ts";
 import type { CommandDescription, CommandGroup, LeafCommand } from "./description.ts";
 
 // Loaded with the command that calls one of them.
 const policyOperations = async () => (await import("../../policy/operation.ts")).policyOperations;
+
+const reference = new Argument("<reference>", "`oci://host[:port]/name[:tag]`, or `@sha256:<hex>` to pull a digest");
 
 /** Commands that write, test and sign policy, and try actions on it. */
 export const authorCommands: readonly CommandDescription[] = [
@@ -184,7 +186,14 @@ gateway policies shadow`,
 /** The commands that packs and plugins share. */
 function signingCommands(kind: ExtensionKind): readonly CommandDescription[] {
   const name = kind === "pack" ? "acme-rules" : "acme-scan";
-  return [signCommand(kind, name), verifyCommand(kind, name), inspectCommand(kind, name), signingKeys(kind)];
+  return [
+    signCommand(kind, name),
+    verifyCommand(kind, name),
+    inspectCommand(kind, name),
+    pushCommand(kind, name),
+    pullCommand(kind, name),
+    signingKeys(kind),
+  ];
 }
 
 function extensionFolder(kind: ExtensionKind): Argument {
@@ -239,6 +248,39 @@ function inspectCommand(kind: ExtensionKind, name: string): LeafCommand {
 # the signers and the signed content
 gateway ${kind} inspect ${name}`,
     load: async () => (await import("../extension-verify.ts")).inspectFolder(kind),
+  };
+}
+
+function pushCommand(kind: ExtensionKind, name: string): LeafCommand {
+  return {
+    name: "push",
+    summary: `Push a signed ${kind} to an OCI registry`,
+    arguments: [new Argument("<folder>", `folder of the ${kind}`), reference],
+    options: [privateHostOption, jsonOption],
+    examples: `
+# a release under its own tag
+gateway ${kind} push ${name} oci://registry.example/policy/${name}:1.0.0`,
+    load: async () => (await import("../extension-distribute.ts")).pushExtension(kind),
+  };
+}
+
+function pullCommand(kind: ExtensionKind, name: string): LeafCommand {
+  return {
+    name: "pull",
+    summary: `Pull a ${kind} from an OCI registry: verified first, then written as a whole, and locked by its digest`,
+    arguments: [reference, new Argument("<folder>", "new folder, or one that a pull has written")],
+    options: [
+      new Option("-t, --trust <file>", "trust policy").makeOptionMandatory(),
+      new Option("--update", "accept another release than the locked one, but no older one"),
+      privateHostOption,
+      jsonOption,
+    ],
+    examples: `
+# writes ${name}/ and ${name}.lock.json
+gateway ${kind} pull oci://registry.example/policy/${name}:1.0.0 ${name} --trust trust.yaml
+# a later release of it
+gateway ${kind} pull oci://registry.example/policy/${name}:1.1.0 ${name} --trust trust.yaml --update`,
+    load: async () => (await import("../extension-distribute.ts")).pullExtension(kind),
   };
 }
 

@@ -1,0 +1,82 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, type Json } from "../action/json.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
+import { type ExtensionClaim, extensionKinds } from "../trust/verified-extension.ts";
+import { artifactError } from "./file-name.ts";
+
+/** The release of an extension that a pull has written into a folder. */
+export interface ExtensionLock extends ExtensionClaim {
+  /** The reference that was pulled, as its user wrote it. */
+  readonly source: string;
+  /** `sha256:<hex>` of the manifest in the registry. */
+  readonly artifact: string;
+  /** `sha256:<hex>` of the extension, as `verify` and evidence name it. */
+  readonly digest: string;
+}
+
+const bounds = { depth: 2, nodes: 32, stringLength: 1_024, reader: "exact" } as const;
+const digestShape = /^sha256:[0-9a-f]{64}$/;
+
+/** Returns the path of the lock file of a folder: beside it, so that it is neither signed nor loaded. */
+export function lockPath(folder: string): string {
+  return `${resolve(folder)}.lock.json`;
+}
+
+/** Reads the lock file of a folder; undefined where there is none. Throws STATE_UNUSABLE where it cannot be read. */
+export async function readLock(folder: string): Promise<ExtensionLock | undefined> {
+  const path = lockPath(folder);
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new GatewayError("STATE_UNUSABLE", `\`${path}\` cannot be read: ${code ?? String(cause)}`, { cause });
+  }
+  const lock = parseLock(bytes);
+  if (lock !== undefined) return lock;
+  throw new GatewayError("STATE_UNUSABLE", `\`${path}\`: expected the lock file of a pull; restore it`);
+}
+
+/** Returns the bytes of a lock file. */
+export function encodeLock({ kind, name, version, sequence, source, artifact, digest }: ExtensionLock): string {
+  return `${JSON.stringify({ lock_version: 1, kind, name, version, sequence, source, artifact, digest }, null, 2)}\n`;
+}
+
+/**
+ * Refuses an artifact that is not the locked one, unless the user asks for another release (`update`). Throws
+ * ARTIFACT_REFUSED.
+ */
+export function requireLocked(lock: ExtensionLock | undefined, artifact: string, update: boolean): void {
+  if (lock === undefined || update || lock.artifact === artifact) return;
+  const locked = `${lock.artifact} of ${lock.name} ${lock.version}`;
+  throw artifactError(`expected the locked ${locked}, got ${artifact}; \`--update\` accepts another release`);
+}
+
+/** Refuses another extension in the place of the locked one. Throws ARTIFACT_REFUSED. */
+export function requireSameExtension(lock: ExtensionLock | undefined, { kind, name }: ExtensionClaim): void {
+  if (lock === undefined || (lock.kind === kind && lock.name === name)) return;
+  throw artifactError(`expected the ${lock.kind} \`${lock.name}\` in this folder, got the ${kind} \`${name}\``);
+}
+
+function parseLock(bytes: Buffer): ExtensionLock | undefined {
+  let value: Json;
+  try {
+    value = parseStrictJson(bytes, bounds);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value) || value.lock_version !== 1) return undefined;
+  const { name, version, sequence, source, artifact, digest } = value;
+  const kind = extensionKinds.find((each) => each === value.kind);
+  if (kind === undefined || typeof name !== "string" || typeof version !== "string") return undefined;
+  if (typeof source !== "string" || typeof sequence !== "number") return undefined;
+  if (!isDigest(artifact) || !isDigest(digest)) return undefined;
+  return { kind, name, version, sequence, source, artifact, digest };
+}
+
+function isDigest(value: Json | undefined): value is string {
+  return typeof value === "string" && digestShape.test(value);
+}
