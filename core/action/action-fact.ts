@@ -166,6 +166,13 @@ export interface AddressFact {
   readonly odd: boolean;
 }
 
+/** A tool call that a model's answer asks for. */
+export interface CallFact {
+  /** The name of the tool; empty where it cannot be read. */
+  readonly tool: string;
+  readonly effect: ActionEffect;
+}
+
 /** Hosts and paths that an action names: at most 20 of each. */
 export interface ActionPlaces {
   /** Hosts, with the port where one is written. */
@@ -189,4 +196,6 @@ export interface ActionFacts extends ActionPlaces {
   readonly url?: readonly UrlFact[];
   readonly path?: readonly PathFact[];
   readonly address?: readonly AddressFact[];
+  /** In the answer of a model: the calls of stated tools that it asks for. All other facts are those of the calls together. */
+  readonly calls?: readonly CallFact[];
 }

@@ -89,7 +89,7 @@ export interface ActionEnvelope {
   /** The capability ticket that came with it. */
   readonly ticket?: PresentedTicket;
   readonly client: ClientIdentity;
-  /** Absent for model requests and in phase `list`. */
+  /** Absent in phase `list` and for models, but for an answer that asks for calls of tools which the operator stated. */
   readonly facts?: ActionFacts;
   readonly session_state?: SessionState;
   /** The session's last actions, the latest first. For packs alone: neither plugins nor reviewers are shown it. */

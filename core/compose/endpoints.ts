@@ -8,6 +8,7 @@ import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { DefinitionStore } from "../definition/definition-store.ts";
 import type { Ledger } from "../evidence/ledger.ts";
+import type { CallStatements } from "../fact/call-fact.ts";
 import { FactReader } from "../fact/fact-reader.ts";
 import { parsersWith } from "../fact/shipped-parser.ts";
 import { DirectCapabilities } from "../gateway/hook/direct-capability.ts";
@@ -32,6 +33,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { RecentActions } from "../observe/recent-action.ts";
 import type { PolicyChain } from "../policy/chain.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
+import { toolCallsOf } from "../provider/wire/tool-call.ts";
 import { ActionFactory, UntrustedSources } from "../road/action-factory.ts";
 import type { InFlight } from "../road/in-flight.ts";
 import type { Road } from "../road/run.ts";
@@ -88,11 +90,13 @@ const maxHeldBytes = 1_048_576;
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
   const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
+  const calls = callStatementsOf(config);
   const road: Road = {
     facts: new FactReader({
       statements: statementsOf(config),
       parsers: parsersWith(config.effects),
       dialectOf: directDialects(config.hooks.dialects),
+      calls,
     }),
     participants: open.participants,
     policies: chain,
@@ -125,6 +129,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     toolPassthrough: { passes: toolPassthrough, providerTools },
     holdback: holdbackBytes,
     maxHeldBytes: maxHeldBytes + holdbackBytes,
+    holdsCalls: calls !== undefined,
     metrics,
     tracer: open.tracer,
   });
@@ -143,6 +148,23 @@ function statementsOf({ upstreams }: GatewayConfig): ReadonlyMap<string, GlobTab
   const own = Object.entries(agentForms).map(([agent, { facts }]) => ({ name: agent, facts }));
   const stated = upstreams.filter(({ facts }) => Object.keys(facts).length > 0);
   return new Map([...own, ...stated].map(({ name, facts }) => [name, new GlobTable(facts)]));
+}
+
+/** The statements about the tools that models ask for; undefined where there are none. What is stated of a name itself comes first. */
+function callStatementsOf({ modelGateway: { tools } }: GatewayConfig): CallStatements | undefined {
+  const offered = tools.agents.map((agent) => agentForms[agent].offered);
+  const facts = Object.assign({}, ...offered.map((each) => each.facts), tools.facts) as typeof tools.facts;
+  const capabilities = Object.assign(
+    {},
+    ...offered.map((each) => each.capabilities),
+    tools.capabilities,
+  ) as typeof tools.capabilities;
+  if (Object.keys(facts).length + Object.keys(capabilities).length === 0) return undefined;
+  return {
+    facts: new GlobTable(facts),
+    capabilities: new GlobTable(capabilities),
+    read: ({ tool, output }) => toolCallsOf(tool, output),
+  };
 }
 
 /** The makers of actions that agents ask about, by protocol. No operator marks what they return as text of strangers. */

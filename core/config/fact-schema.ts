@@ -84,6 +84,13 @@ export function buildStatement(form: StatementForm): FactStatement {
   return Object.fromEntries(given.filter(([, value]) => value !== null));
 }
 
+/** Checked statements, by the names of their tools. */
+export function buildStatements(
+  forms: Readonly<Record<string, StatementForm>>,
+): Readonly<Record<string, FactStatement>> {
+  return Object.fromEntries(Object.entries(forms).map(([tool, form]) => [tool, buildStatement(form)]));
+}
+
 function asList(value: string | readonly string[] | null): readonly string[] | null {
   return typeof value === "string" ? [value] : value;
 }

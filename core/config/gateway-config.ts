@@ -37,7 +37,12 @@ export interface GatewayConfig
   /** By program, with subcommands and a flag where they are given. */
   readonly effects: Readonly<Record<string, ActionEffect>>;
   readonly providers: readonly ProviderConfig[];
-  readonly modelGateway: Omit<Sections["modelGateway"], "routes"> & { readonly routes: readonly ModelRoute[] };
+  readonly modelGateway: Omit<Sections["modelGateway"], "routes" | "tools"> & {
+    readonly routes: readonly ModelRoute[];
+    readonly tools: Omit<Sections["modelGateway"]["tools"], "facts"> & {
+      readonly facts: Readonly<Record<string, FactStatement>>;
+    };
+  };
   readonly policy: Sections["policy"];
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;

@@ -5,7 +5,7 @@ import { deepFreeze } from "../action/json.ts";
 import { checkDocument, memberSchema } from "./check.ts";
 import { describeFileError, readDocument } from "./document.ts";
 import { buildEffects } from "./effect-schema.ts";
-import { buildStatement } from "./fact-schema.ts";
+import { buildStatements } from "./fact-schema.ts";
 import { FaultList } from "./fault.ts";
 import {
   type FileDraft,
@@ -112,7 +112,11 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
     effects: buildEffects(form.effects),
     providers: form.providers.map((one, at) => buildProvider(one, secrets.providers[at])),
-    modelGateway: { ...config.modelGateway, routes: form.model_gateway.routes.map(buildRoute) },
+    modelGateway: {
+      ...config.modelGateway,
+      tools: { ...form.model_gateway.tools, facts: buildStatements(form.model_gateway.tools.facts) },
+      routes: form.model_gateway.routes.map(buildRoute),
+    },
     policy: { ...policy, packs: policy.packs.map(inFolder), plugins: policy.plugins.map(inFolder) },
     extensions: {
       strict: extensions.strict,
@@ -178,8 +182,7 @@ function buildUpstream(
     form,
     fileSchema.properties.upstreams.items,
   );
-  const statements = Object.entries(form.facts).map(([tool, statement]) => [tool, buildStatement(statement)] as const);
-  return { ...buildEndpoint(form, values, folder), ...settings, facts: Object.fromEntries(statements), origins };
+  return { ...buildEndpoint(form, values, folder), ...settings, facts: buildStatements(form.facts), origins };
 }
 
 function buildEndpoint(

@@ -200,6 +200,27 @@ export const providerSchema = object("One model provider.", {
   }),
 });
 
+/** Coding agents whose own tools the gateway knows. */
+export const knownAgents = ["claude-code", "codex"] as const;
+
+const modelToolsSchema = object(
+  "What the tools do that models ask their clients to run. The calls of an answer have facts then, and an answer waits for its end where it asks for a call. Nothing is judged of calls of tools that are not named here.",
+  {
+    agents: list(
+      "Coding agents whose own tools, such as `Bash`, count as stated. `capabilities` and `facts` come first.",
+      enumeration("An agent.", knownAgents),
+      { default: [] },
+    ),
+    capabilities: map(
+      "Capability of each tool, by its name in requests or by glob: its effect where `facts` state nothing that has one. Left out for a tool of `facts`: `execute`.",
+      "tool_glob",
+      enumeration("The capability.", capabilities),
+      { default: {} },
+    ),
+    facts: factStatements,
+  },
+);
+
 export const modelGatewaySchema = object("Model requests.", {
   tool_passthrough: enumeration(
     "Tools that requests may offer to the model. `off`: none on `/v1/messages`. `client`: those that the client runs, whose " +
@@ -213,6 +234,7 @@ export const modelGatewaySchema = object("Model requests.", {
     string("A type, or the name of a member.", { format: "argument" }),
     { default: [] },
   ),
+  tools: modelToolsSchema,
   max_concurrent: integer("Concurrent model requests; further ones are refused. One key gets at most half of them.", {
     minimum: 1,
     maximum: 100_000,

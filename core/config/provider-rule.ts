@@ -1,5 +1,6 @@
 import { withoutBrackets } from "../action/parsed-url.ts";
 import { type Draft, didYouMeanHint } from "./check.ts";
+import { checkStatements } from "./fact-schema.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileForm, ProviderForm, RouteForm } from "./file-schema.ts";
 import { isLoopback, refuseRepeats } from "./repetition.ts";
@@ -18,6 +19,7 @@ export function checkProviders(
     checkAddress(provider, at(index), faults);
     refuseRepeats(provider.models ?? [], (model) => `${at(index)}.models[${model}]`, "each model once", faults);
   });
+  checkStatements(models?.tools?.facts, "model_gateway.tools.facts", faults);
   const routes = models?.routes ?? [];
   refuseRepeats(
     routes.map((route) => route?.model),

@@ -1,15 +1,10 @@
-import {
-  type ActionFacts,
-  type ActionPlaces,
-  capabilityEffect,
-  type FactStatement,
-  type SqlDialect,
-} from "../action/action-fact.ts";
+import { type ActionFacts, capabilityEffect, type FactStatement, type SqlDialect } from "../action/action-fact.ts";
 import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import { findPlaces } from "../action/fact.ts";
 import type { GlobTable } from "../action/glob.ts";
+import { type CallStatements, factsOfCalls, type StatedCall, statedCalls } from "./call-fact.ts";
 import type { FactParsers, ParserLoaders, ParserName } from "./parser.ts";
-import { parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
+import { joinPlaces, parsersFor, readStated, type StatedFacts } from "./stated-fact.ts";
 import { pickStated, type StatedArguments } from "./stated-value.ts";
 
 interface FactReaderOptions {
@@ -18,6 +13,8 @@ interface FactReaderOptions {
   readonly parsers?: ParserLoaders;
   /** The operator's word about the SQL of a direct action, by its tool and target. */
   readonly dialectOf?: (tool: string, target: string) => SqlDialect | undefined;
+  /** The operator's statements about the tools that models ask for; undefined where there are none. */
+  readonly calls?: CallStatements | undefined;
 }
 
 /** Finds what an action does, before any policy sees it. */
@@ -25,25 +22,28 @@ export class FactReader {
   readonly #statements: ReadonlyMap<string, GlobTable<FactStatement>>;
   readonly #loaders: ParserLoaders;
   readonly #dialectOf: FactReaderOptions["dialectOf"];
+  readonly #calls: CallStatements | undefined;
   readonly #parsers: { -readonly [Name in ParserName]?: FactParsers[Name] } = {};
 
-  constructor({ statements = new Map(), parsers = {}, dialectOf }: FactReaderOptions = {}) {
+  constructor({ statements = new Map(), parsers = {}, dialectOf, calls }: FactReaderOptions = {}) {
     this.#statements = statements;
     this.#loaders = parsers;
     this.#dialectOf = dialectOf;
+    this.#calls = calls;
   }
 
   /**
-   * Returns the action with its facts; a model request, and a tool that is listed, without any. Neither throws nor rejects:
-   * what cannot be read has the effect `unknown`. A promise only where a parser has to be loaded first. `statement`: of its
-   * arguments, in place of the operator's.
+   * Returns the action with its facts; a model request, and a tool that is listed, without any, and the answer of a model with
+   * those of the stated tool calls that it asks for. Neither throws nor rejects: what cannot be read has the effect `unknown`.
+   * A promise only where a parser has to be loaded first. `statement`: of its arguments, in place of the operator's.
    */
   describe(
     action: ActionEnvelope,
     statement: FactStatement | undefined = this.#statementOf(action),
   ): ActionEnvelope | Promise<ActionEnvelope> {
     // Model requests reach no host or path themselves, and listed tools have no arguments.
-    if (action.protocol === "model" || action.phase === "list") return action;
+    if (action.protocol === "model") return action.phase === "output" ? this.#describeCalls(action) : action;
+    if (action.phase === "list") return action;
     if (statement !== undefined) return this.#describeStated(action, pickStated(action.arguments, statement));
     return { ...action, facts: { ...findPlaces(action.arguments), effect: capabilityEffect[action.capability] } };
   }
@@ -58,9 +58,23 @@ export class FactReader {
   }
 
   #describeStated(action: ActionEnvelope, stated: StatedArguments): ActionEnvelope | Promise<ActionEnvelope> {
-    const missing = parsersFor(stated).filter((name) => this.#parsers[name] === undefined);
-    const describe = (): ActionEnvelope => withFacts(action, readStated(stated, this.#parsers));
-    return missing.length === 0 ? describe() : this.#load(missing).then(describe);
+    return this.#withParsers([stated], () => withFacts(action, readStated(stated, this.#parsers)));
+  }
+
+  #describeCalls(action: ActionEnvelope): ActionEnvelope | Promise<ActionEnvelope> {
+    const calls: readonly StatedCall[] = this.#calls === undefined ? [] : statedCalls(action, this.#calls);
+    if (calls.length === 0) return action;
+    const stated = calls.flatMap((call) => call.stated ?? []);
+    return this.#withParsers(stated, () => ({ ...action, facts: factsOfCalls(calls, this.#parsers) }));
+  }
+
+  /** Describes once the parsers of the arguments are there, at once where they are. */
+  #withParsers(
+    stated: readonly StatedArguments[],
+    describe: () => ActionEnvelope,
+  ): ActionEnvelope | Promise<ActionEnvelope> {
+    const missing = new Set(stated.flatMap(parsersFor).filter((name) => this.#parsers[name] === undefined));
+    return missing.size === 0 ? describe() : this.#load([...missing]).then(describe);
   }
 
   /** Resolves once each of these parsers is there, or cannot be had. */
@@ -92,28 +106,4 @@ function withFacts(action: ActionEnvelope, { kinds, places, effect }: StatedFact
     ...kinds,
   };
   return { ...action, facts };
-}
-
-const maxPlaces = 20;
-
-/** The places of all, each once. */
-function joinPlaces(all: readonly ActionPlaces[]): ActionPlaces {
-  const hosts = new Set<string>();
-  const paths = new Set<string>();
-  for (const found of all) {
-    for (const host of found.hosts) if (!hasHost(hosts, host)) hosts.add(host);
-    for (const path of found.paths) paths.add(path);
-  }
-  return {
-    hosts: [...hosts].slice(0, maxPlaces),
-    paths: [...paths].slice(0, maxPlaces),
-    more: all.some(({ more }) => more) || hosts.size > maxPlaces || paths.size > maxPlaces,
-  };
-}
-
-/** Returns true where the host is there, alone or with its port. */
-function hasHost(hosts: ReadonlySet<string>, host: string): boolean {
-  if (hosts.has(host) || hosts.has(`[${host}]`)) return true;
-  for (const each of hosts) if (each.startsWith(`${host}:`) || each.startsWith(`[${host}]:`)) return true;
-  return false;
 }

@@ -21,9 +21,11 @@ export function describeFacts({
   sql,
   url,
   address,
+  calls = [],
   effect,
-}: Pick<ActionFacts, "effect" | FactKind>): readonly string[] {
+}: Pick<ActionFacts, "effect" | "calls" | FactKind>): readonly string[] {
   const does = [
+    ...(calls.length === 0 ? [] : [`asks for calls of ${listWords(calls.map(({ tool }) => tool))}`]),
     ...(shell === undefined ? [] : describeShell(shell)),
     ...(git ?? []).map((run) => describeGit(run)),
     ...(sql === undefined ? [] : describeSql(sql)),
@@ -37,7 +39,7 @@ export function describeFacts({
       ? []
       : [`is for ${listWords(address.map(({ plain }) => plain))}`]),
   ];
-  const isStated = [shell, git, sql, url, address].some((kind) => kind !== undefined);
+  const isStated = calls.length > 0 || [shell, git, sql, url, address].some((kind) => kind !== undefined);
   const unknown = isStated && effect === "unknown" ? ["does what cannot be told from its arguments"] : [];
   const shown = [...new Set(does)];
   return [...shown.slice(0, maxWords), ...(shown.length > maxWords ? ["and more"] : []), ...unknown];

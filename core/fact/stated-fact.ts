@@ -112,7 +112,8 @@ function readCommands(stated: StatedValues<CommandText>, parse: CommandParser): 
   return { kinds: { shell, git }, places, effect: strictestEffect([shell, ...git].map(effectOf)) };
 }
 
-function joinShells(read: readonly ShellFacts[]): ShellFacts {
+/** The command lines of several texts as one. */
+export function joinShells(read: readonly ShellFacts[]): ShellFacts {
   const [only] = read;
   if (only !== undefined && read.length === 1) return only;
   const commands = read.flatMap((each) => each.commands);
@@ -193,7 +194,8 @@ function readEveryDialect(text: string, parse: FactParsers["sql"]): SqlFacts {
   };
 }
 
-function joinSql(read: readonly SqlFacts[], dialect: SqlDialect | null): SqlFacts {
+/** The statements of several texts as those of one. */
+export function joinSql(read: readonly SqlFacts[], dialect: SqlDialect | null): SqlFacts {
   const [only] = read;
   if (only !== undefined && read.length === 1) return only;
   const statements = read.flatMap((each) => each.statements);
@@ -248,4 +250,28 @@ function readAddresses(stated: StatedValues<string>, parse: FactParsers["address
   const unread = (text: string): AddressFact => ({ kind: "other", plain: text, odd: true });
   const { facts: address, isRead } = readEach(stated, parse, unread);
   return { kinds: { address }, places: [], effect: isRead ? null : "unknown" };
+}
+
+const maxPlaces = 20;
+
+/** The places of all, each once. */
+export function joinPlaces(all: readonly ActionPlaces[]): ActionPlaces {
+  const hosts = new Set<string>();
+  const paths = new Set<string>();
+  for (const found of all) {
+    for (const host of found.hosts) if (!hasHost(hosts, host)) hosts.add(host);
+    for (const path of found.paths) paths.add(path);
+  }
+  return {
+    hosts: [...hosts].slice(0, maxPlaces),
+    paths: [...paths].slice(0, maxPlaces),
+    more: all.some(({ more }) => more) || hosts.size > maxPlaces || paths.size > maxPlaces,
+  };
+}
+
+/** Returns true where the host is there, alone or with its port. */
+function hasHost(hosts: ReadonlySet<string>, host: string): boolean {
+  if (hosts.has(host) || hosts.has(`[${host}]`)) return true;
+  for (const each of hosts) if (each.startsWith(`${host}:`) || each.startsWith(`[${host}]:`)) return true;
+  return false;
 }

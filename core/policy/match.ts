@@ -21,8 +21,8 @@ const transports = ["http", "sse"] as const satisfies readonly Transport[];
 export const nameKeys = ["tool", "target", "principal.key_id", "tenant"] as const;
 export type NameKey = (typeof nameKeys)[number];
 
-/** The kinds of facts that a match can name; `none`: an action without any. */
-const kindChoices = [...factKinds, "none"] as const;
+/** The kinds of facts that a match can name; `calls`: the tool calls of a model's answer; `none`: an action without any. */
+const kindChoices = [...factKinds, "calls", "none"] as const;
 type KindChoice = (typeof kindChoices)[number];
 
 /** The `match` of a rule, tested before any expression. Every key must agree. */
@@ -133,8 +133,36 @@ export function nameOf(action: ActionEnvelope, key: NameKey): string {
   return action[key];
 }
 
+/**
+ * Returns true where a rule also judges the tool calls that a model's answer asks for: one of phase `input` that names kinds of
+ * facts holds for a command, whether an agent or a model thought of it.
+ */
+export function judgesCalls({ phases, protocols, kinds }: Match): boolean {
+  return requiresFacts(kinds) && phases.includes("input") && protocols.includes("model");
+}
+
+/**
+ * Returns true where a rule reads the text of answers. A model's answer has facts of its tool calls alone, and they wait for
+ * the end of a stream as they are.
+ */
+export function readsAnswers({ phases, protocols, kinds }: Match, protocol: Protocol): boolean {
+  if (protocol === "model" && requiresFacts(kinds)) return false;
+  return phases.includes("output") && protocols.includes(protocol);
+}
+
+function requiresFacts(kinds: Match["kinds"]): boolean {
+  return kinds !== null && !kinds.includes("none");
+}
+
+/** The phases of a rule for an action: those of its match, and `output` where it judges the calls of a model's answer. */
+export function phasesFor(match: Match, { protocol, facts }: ActionEnvelope): readonly Phase[] {
+  const isAsked = protocol === "model" && facts?.calls !== undefined && judgesCalls(match);
+  return isAsked && !match.phases.includes("output") ? [...match.phases, "output"] : match.phases;
+}
+
 export function matches(match: Match, action: ActionEnvelope): boolean {
-  if (!match.phases.includes(action.phase) || !match.protocols.includes(action.protocol)) return false;
+  if (!match.phases.includes(action.phase) && !phasesFor(match, action).includes(action.phase)) return false;
+  if (!match.protocols.includes(action.protocol)) return false;
   if (!match.capabilities.includes(action.capability) || !match.roles.includes(action.principal.role)) return false;
   if (!match.transports.includes(action.session.transport)) return false;
   if (!match.effects.includes(action.facts?.effect ?? capabilityEffect[action.capability])) return false;
@@ -154,13 +182,13 @@ function hasKind(kinds: readonly KindChoice[], facts: ActionFacts | undefined): 
 }
 
 function kindsOf(facts: ActionFacts | undefined): readonly KindChoice[] {
-  return factKinds.filter((kind) => facts?.[kind] !== undefined);
+  return kindChoices.filter((kind) => kind !== "none" && facts?.[kind] !== undefined);
 }
 
 /** The keys of a match that do not agree with an action; empty where all agree. */
 export function mismatches(match: Match, action: ActionEnvelope): readonly Mismatch[] {
   const choices = [
-    ["phase", match.phases, action.phase],
+    ["phase", phasesFor(match, action), action.phase],
     ["protocol", match.protocols, action.protocol],
     ["capability", match.capabilities, action.capability],
     ["principal.role", match.roles, action.principal.role],

@@ -16,7 +16,7 @@ import { showText } from "../action/visible-text.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
 import { type PackVariables, variablesOf } from "./cel/scope.ts";
 import { ExpressionTracer, untraced } from "./cel/tracer.ts";
-import { matches, mismatches } from "./match.ts";
+import { matches, mismatches, phasesFor } from "./match.ts";
 import type { Rule } from "./rule.ts";
 
 /** The rules that are evaluated, and the findings that are explained. */
@@ -66,7 +66,7 @@ export class PackExplainer implements RuleExplainer {
 /** The rules of the action's phase and protocol, those whose whole `match` agrees first. */
 function orderByMatch(rules: readonly Rule[], action: ActionEnvelope): readonly Rule[] {
   const own = rules.filter(
-    ({ match }) => match.phases.includes(action.phase) && match.protocols.includes(action.protocol),
+    ({ match }) => phasesFor(match, action).includes(action.phase) && match.protocols.includes(action.protocol),
   );
   const agreeing = own.filter(({ match }) => matches(match, action));
   return [...agreeing, ...own.filter(({ match }) => !matches(match, action))].slice(0, maxTraced);

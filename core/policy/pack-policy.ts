@@ -7,7 +7,7 @@ import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdi
 import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { type PackVariables, type Variables, variablesOf } from "./cel/scope.ts";
-import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
+import { judgesCalls, type Match, matches, type NameKey, nameKeys, nameOf, readsAnswers } from "./match.ts";
 import { PackExplainer, type PackExplainerOptions } from "./pack-explainer.ts";
 import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
 
@@ -26,7 +26,7 @@ export class PackPolicy implements Policy {
   readonly explainer: PackExplainer;
   readonly #engine: CelEngine;
   readonly #index: RuleIndex<Rule>;
-  readonly #taintingIndex: RuleIndex<Rule>;
+  readonly #rules: readonly Rule[];
   readonly #variables: PackVariables;
   readonly #tightenOnly: boolean;
   /** The results of rules whose finding is the same for every action that they match. */
@@ -38,7 +38,7 @@ export class PackPolicy implements Policy {
     this.explainer = new PackExplainer(options);
     this.#engine = options.engine;
     this.#index = new RuleIndex(options.rules);
-    this.#taintingIndex = new RuleIndex(options.rules.filter(({ taints }) => taints.length > 0));
+    this.#rules = options.rules;
     this.#variables = options.variables;
     this.#tightenOnly = options.tightenOnly;
     for (const rule of options.rules) {
@@ -49,11 +49,13 @@ export class PackPolicy implements Policy {
   }
 
   readsOutput(protocol: Protocol): boolean {
-    return this.#index.has("output", protocol);
+    return this.#rules.some(({ match }) => readsAnswers(match, protocol));
   }
 
   taintsOutput(protocol: Protocol): boolean {
-    return this.#taintingIndex.has("output", protocol);
+    return this.#rules.some(
+      ({ match, taints }) => taints.length > 0 && match.phases.includes("output") && match.protocols.includes(protocol),
+    );
   }
 
   evaluate(action: ActionEnvelope): Verdict {
@@ -166,21 +168,19 @@ export class RuleIndex<T extends IndexedRule> {
   /** `rules` in the pack's order. */
   constructor(rules: readonly T[]) {
     for (const rule of rules) {
-      for (const phase of rule.match.phases) {
-        const byProtocol = memberOrNew(this.#buckets, phase, () => new Map());
-        for (const protocol of rule.match.protocols) {
-          const byCapability = memberOrNew(byProtocol, protocol, () => new Map());
-          for (const capability of rule.match.capabilities) {
-            addToBucket(memberOrNew(byCapability, capability, newBucket<T>), rule);
-          }
-        }
-      }
+      for (const phase of rule.match.phases) this.#add(rule, phase, rule.match.protocols);
+      if (judgesCalls(rule.match) && !rule.match.phases.includes("output")) this.#add(rule, "output", ["model"]);
     }
   }
 
-  /** Returns true if any rule may match an action of this phase and protocol. */
-  has(phase: Phase, protocol: Protocol): boolean {
-    return this.#buckets.get(phase)?.has(protocol) ?? false;
+  #add(rule: T, phase: Phase, protocols: readonly Protocol[]): void {
+    const byProtocol = memberOrNew(this.#buckets, phase, () => new Map());
+    for (const protocol of protocols) {
+      const byCapability = memberOrNew(byProtocol, protocol, () => new Map());
+      for (const capability of rule.match.capabilities) {
+        addToBucket(memberOrNew(byCapability, capability, newBucket<T>), rule);
+      }
+    }
   }
 
   /** The rules whose `match` agrees with the action, in the pack's order. */

@@ -158,7 +158,11 @@ export const matchSchema = object("The actions that the rule is about; all keys 
   "principal.role": optional(names("Roles.")),
   "session.transport": optional(names("Transports.")),
   effect: optional(names("Effects: of the facts, else of the capability.")),
-  fact: optional(names("Kinds of facts, one of which must be there; `none`: an action without any.")),
+  fact: optional(
+    names(
+      "Kinds of facts, one of which must be there; `calls`: tool calls that a model's answer asks for; `none`: an action without any. In phase `input` such a rule also judges the calls of an answer.",
+    ),
+  ),
   tool: optional(names("Tools.")),
   target: optional(names("Upstreams.")),
   "principal.key_id": optional(names("Key ids.")),
@@ -263,6 +267,7 @@ const actionMembers = {
       url: optional(runs("URLs.")),
       path: optional(runs("Paths.")),
       address: optional(runs("Addresses.")),
+      calls: optional(runs("Tool calls that a model's answer asks for.")),
     }),
   ),
   session_state: optional(

@@ -238,10 +238,16 @@ async function dispatchOnce<Reply>(
 
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
 async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
-  const answered = withOutput(action, output);
+  const answered =
+    action.protocol === "model" ? await describeAnswer(road, action, output) : withOutput(action, output);
   const judged = await evaluateOrBlock(road, answered, span);
   await recordTaints(road, answered, judged);
   return judged;
+}
+
+/** The answer of a model with the facts of the tool calls that it asks for. */
+async function describeAnswer(road: Road, action: ActionEnvelope, output: Json): Promise<ActionEnvelope> {
+  return freezeAction(await road.facts.describe(withOutput(action, output)), []);
 }
 
 async function recordTaints(road: Road, action: ActionEnvelope, evaluation: Evaluation): Promise<void> {

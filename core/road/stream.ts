@@ -30,6 +30,8 @@ interface StreamGuardOptions<Event> {
   readonly holdback: number;
   /** Bytes that may wait in all. */
   readonly maxHeldBytes: number;
+  /** True where tool calls are judged by their facts: each waits for the end of the answer, also where no text does. */
+  readonly holdsCalls: boolean;
 }
 
 /** Events that may go to the client, or the evaluation that forbids it. */
@@ -42,6 +44,8 @@ interface Held<Event> {
   readonly bytes: number;
   readonly pieces: readonly HeldPiece[];
   readonly unknown: readonly HeldPiece[];
+  /** True where it waits for the end of the answer. */
+  readonly isLast: boolean;
 }
 
 interface HeldPiece extends ChannelSpan {
@@ -76,8 +80,8 @@ export class StreamGuard<Event> {
 
   /** Takes in the next event. Throws PROVIDER_INVALID where more would have to wait than may. */
   push(event: Event): void {
-    const { reader, maxHeldBytes } = this.#options;
-    const { pieces, unknown, finished, terminal, error } = reader.read(event);
+    const { reader, maxHeldBytes, holdsCalls } = this.#options;
+    const { pieces, unknown, finished, terminal, error, call } = reader.read(event);
     const bytes = reader.sizeOf(event);
     this.#heldBytes += bytes;
     if (this.#heldBytes > maxHeldBytes) {
@@ -88,6 +92,7 @@ export class StreamGuard<Event> {
       bytes,
       pieces: pieces.map(({ pointer, text }) => this.#append(pointer, text)),
       unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
+      isLast: holdsCalls && call === true,
     });
     for (const pointer of finished) if (!reader.isWhole(pointer)) this.#channels.get(pointer)?.finish();
     this.#ended ||= terminal;
@@ -105,7 +110,7 @@ export class StreamGuard<Event> {
       if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
       this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));
     }
-    return { kind: "released", events: this.#take() };
+    return { kind: "released", events: this.#take(({ isLast }) => isLast) };
   }
 
   /** True where the upstream itself ended the answer with an error. */
@@ -127,7 +132,7 @@ export class StreamGuard<Event> {
       if (!redactions.some((redaction) => redaction.pointer.startsWith(inside))) continue;
       channel.replace(JSON.stringify(valueAt(redacted, pointer)));
     }
-    return this.#take();
+    return this.#take(() => false);
   }
 
   #append(pointer: string, text: string): HeldPiece {
@@ -161,10 +166,10 @@ export class StreamGuard<Event> {
     }
   }
 
-  /** The events whose texts are all cleared, in their order, up to the first of which one is not. */
-  #take(): readonly Event[] {
-    const waiting = this.#held.findIndex((held) =>
-      [...held.pieces, ...held.unknown].some(({ to, channel }) => to > channel.cleared),
+  /** The events whose texts are all cleared, in their order, up to the first that `waits` or of which one text is not. */
+  #take(waits: (held: Held<Event>) => boolean): readonly Event[] {
+    const waiting = this.#held.findIndex(
+      (held) => waits(held) || [...held.pieces, ...held.unknown].some(({ to, channel }) => to > channel.cleared),
     );
     if (waiting === 0) return [];
     const end = waiting === -1 ? this.#held.length : waiting;
@@ -194,6 +199,7 @@ interface StreamParts<Event, Reply> {
   readonly deliver: (events: readonly Event[]) => Promise<void>;
   readonly holdback: number;
   readonly maxHeldBytes: number;
+  readonly holdsCalls: boolean;
   /** The reply of the action once all events are delivered. */
   readonly reply: Reply;
 }
@@ -204,10 +210,10 @@ export function streamAnswer<Event, Reply>(parts: StreamParts<Event, Reply>): An
 }
 
 async function flow<Event, Reply>(
-  { reader, events, deliver, holdback, maxHeldBytes, reply }: StreamParts<Event, Reply>,
+  { reader, events, deliver, holdback, maxHeldBytes, holdsCalls, reply }: StreamParts<Event, Reply>,
   judge: Judge,
 ): Promise<Answer<Reply> | Stopped> {
-  const guard = new StreamGuard({ reader, judge, holdback, maxHeldBytes });
+  const guard = new StreamGuard({ reader, judge, holdback, maxHeldBytes, holdsCalls });
   for await (const event of events) {
     guard.push(event);
     // After an error, a mark of the end may follow.

@@ -199,6 +199,13 @@ export interface AddressFact {
   readonly odd: boolean;
 }
 
+/** A tool call that a model's answer asks for. */
+export interface CallFact {
+  /** The name of the tool; empty where it cannot be read. */
+  readonly tool: string;
+  readonly effect: ActionEffect;
+}
+
 /** At most 20 hosts and paths, and whether there are more. A kind is there where its arguments were stated, or found. */
 export interface ActionFacts {
   /** The one of its strictest part, or of its capability where nothing else is known. */
@@ -214,6 +221,8 @@ export interface ActionFacts {
   readonly url?: readonly UrlFact[];
   readonly path?: readonly PathFact[];
   readonly address?: readonly AddressFact[];
+  /** In the answer of a model: the calls of stated tools that it asks for. All other facts are those of the calls together. */
+  readonly calls?: readonly CallFact[];
 }
 
 export interface SessionState {

@@ -1,4 +1,5 @@
 import type { FactStatement } from "../../action/action-fact.ts";
+import type { Capability } from "../../action/capability.ts";
 import { type Decision, isDecision } from "../../action/decision.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
@@ -42,6 +43,15 @@ export interface AgentForm {
   /** The settings with a hook that posts by itself; absent where the agent has none. */
   readonly httpSettings?: (place: HookPlace) => JsonObject;
   /** The places of paths in the arguments of the agent's own tools, by the name of the tool. */
+  readonly facts: Readonly<Record<string, FactStatement>>;
+  /** The agent's own tools as it offers them to a model. */
+  readonly offered: OfferedTools;
+}
+
+/** Tools by their names in requests. Without a capability one of `facts` is `execute`. */
+export interface OfferedTools {
+  readonly capabilities: Readonly<Record<string, Capability>>;
+  /** No place that a call may leave out: what is not there is unknown. */
   readonly facts: Readonly<Record<string, FactStatement>>;
 }
 

@@ -34,6 +34,17 @@ const capabilityByTool: Readonly<Record<string, Capability>> = {
   NotebookEdit: "write",
 };
 
+/** The places of paths that no call leaves out. */
+const pathsByTool: AgentForm["facts"] = {
+  Read: { path: ["file_path"] },
+  Write: { path: ["file_path"] },
+  Edit: { path: ["file_path"] },
+  MultiEdit: { path: ["file_path"] },
+  NotebookRead: { path: ["notebook_path"] },
+  NotebookEdit: { path: ["notebook_path"] },
+  LS: { path: ["path"] },
+};
+
 /** The contract of Claude Code: `PreToolUse`, over a command or over HTTP. */
 export const claudeCodeForm: AgentForm = {
   read: readClaudeCode,
@@ -60,16 +71,10 @@ export const claudeCodeForm: AgentForm = {
       timeout: hookTimeout(place),
       onFailure: "block",
     }),
-  facts: {
-    Read: { path: ["file_path"] },
-    Write: { path: ["file_path"] },
-    Edit: { path: ["file_path"] },
-    MultiEdit: { path: ["file_path"] },
-    NotebookRead: { path: ["notebook_path"] },
-    NotebookEdit: { path: ["notebook_path"] },
-    Grep: { path: ["path"] },
-    Glob: { path: ["path"] },
-    LS: { path: ["path"] },
+  facts: { ...pathsByTool, Grep: { path: ["path"] }, Glob: { path: ["path"] } },
+  offered: {
+    capabilities: { ...capabilityByTool, WebFetch: "network" },
+    facts: { ...pathsByTool, Bash: { shell: "command" }, WebFetch: { url: ["url"] } },
   },
 };
 

@@ -24,6 +24,17 @@ export const codexForm: AgentForm = {
     },
   }),
   facts: { apply_patch: { path: ["paths"] } },
+  offered: {
+    // A patch may delete files, and what is written to a running program may be a command.
+    capabilities: { apply_patch: "delete", write_stdin: "execute", update_plan: "read", view_image: "read" },
+    facts: {
+      shell: { shell: "command" },
+      shell_command: { shell: "command" },
+      local_shell: { shell: "command" },
+      exec_command: { shell: "cmd" },
+      view_image: { path: ["path"] },
+    },
+  },
 };
 
 function readCodex(body: Json): HookCall {

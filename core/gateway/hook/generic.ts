@@ -26,6 +26,7 @@ export const genericForm: AgentForm = {
     exit_codes: { allow: 0, deny: 2, ask: 3 },
   }),
   facts: {},
+  offered: { capabilities: {}, facts: {} },
 };
 
 function readGeneric(body: Json): HookCall {

@@ -31,6 +31,8 @@ export interface ModelServiceParts {
   readonly holdback: number;
   /** Limit of held bytes of one stream. */
   readonly maxHeldBytes: number;
+  /** True where tool calls are judged by their facts, and leave once the answer is whole. */
+  readonly holdsCalls: boolean;
   /** Measures the time until the response of a provider begins. */
   readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
@@ -165,7 +167,7 @@ class ProviderAttempt {
       },
     );
     this.#stream = counting;
-    const { road, holdback, maxHeldBytes } = this.#parts;
+    const { road, holdback, maxHeldBytes, holdsCalls } = this.#parts;
     return streamAnswer({
       reader: counting,
       events,
@@ -176,6 +178,7 @@ class ProviderAttempt {
       },
       holdback: road.policies.readsOutput("model") ? holdback : 0,
       maxHeldBytes,
+      holdsCalls,
       reply: { kind: "streamed" },
     });
   }

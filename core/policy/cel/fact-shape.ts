@@ -72,7 +72,9 @@ const url = listOf(
 const path = listOf(recordShape({ plain: shapes.string, inside: shapes.bool, odd: shapes.bool }));
 const address = listOf(recordShape({ kind: shapes.string, plain: shapes.string, odd: shapes.bool }));
 
-const kinds = { shell, git, sql, url, path, address };
+const calls = listOf(recordShape({ tool: shapes.string, effect: shapes.string }));
+
+const kinds = { shell, git, sql, url, path, address, calls };
 
 /** The facts of an action. A kind is there where it was stated or found. */
 export const factsShape = recordShape({
@@ -81,6 +83,9 @@ export const factsShape = recordShape({
   paths: texts,
   more: shapes.bool,
   ...Object.fromEntries(
-    factKinds.map((kind) => [kind, { ...kinds[kind], absence: `add \`fact: ${kind}\` to the rule's \`match\`` }]),
+    [...factKinds, "calls" as const].map((kind) => [
+      kind,
+      { ...kinds[kind], absence: `add \`fact: ${kind}\` to the rule's \`match\`` },
+    ]),
   ),
 });

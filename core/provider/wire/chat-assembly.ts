@@ -143,6 +143,7 @@ export class ChatAssembly {
       if (typeof delta[name] !== "string") step.addUnknown(delta[name], `/choices/delta/${name}`);
     }
     step.addOthers(delta, knownInDelta, "/choices/delta");
+    if (calls.length > 0 || isGiven(delta.function_call)) step.addCall();
     for (const call of calls) beginCall(known, call, step);
     if (isJsonObject(delta.function_call)) beginCall(known, { index: -1, call: {}, named: delta.function_call }, step);
   }
@@ -195,7 +196,11 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
   }
   known.id = call.id ?? known.id;
   known.type = call.type ?? known.type;
-  known.name = named.name ?? known.name;
+  // Clients join names, keep the first or take the last.
+  if (isText(named.name) && isText(known.name) && named.name !== known.name) {
+    throw invalid("choices[].delta.tool_calls[].function.name", "the same in each chunk of a call");
+  }
+  known.name = isText(named.name) ? named.name : known.name;
   step.addOwn(call.id, "/choices/delta/tool_calls/id");
   step.addOwn(call.type, "/choices/delta/tool_calls/type");
   step.addUnknown(named.name, "/choices/delta/tool_calls/function/name");

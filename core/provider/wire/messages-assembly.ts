@@ -61,6 +61,7 @@ export class MessagesAssembly {
     const { content, ...message } = objectAt(data.message, "message");
     this.#head = message;
     this.#given = Array.isArray(content) ? content : [];
+    if (this.#given.length > 0) step.addCall();
     step.addUnknown(content, "/message/content");
     for (const name of knownInMessage) step.addOwn(message[name], `/message/${name}`);
     step.addOthers(message, knownInMessage, "/message");
@@ -72,6 +73,7 @@ export class MessagesAssembly {
     if (this.#blocks.has(index)) throw invalid("index", "that of a block that has not begun");
     const block = objectAt(data.content_block, "content_block");
     const texts = blockTexts.get(String(block.type)) ?? [];
+    if (!blockTexts.has(String(block.type))) step.addCall();
     this.#blocks.set(index, { start: block, texts: new Map(), citations: [], stopped: false });
     step.addOwn(block.type, "/content_block/type");
     step.addOwn(block.id, "/content_block/id");

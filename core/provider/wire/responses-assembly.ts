@@ -78,7 +78,7 @@ export class ResponsesAssembly {
   add(event: WireEvent, data: JsonObject, step: StepDraft): void {
     const type = String(data.type);
     if (event.event !== undefined && event.event !== type) throw invalid("type", "the name of the event");
-    this.#open(data, type);
+    this.#open(data, type, step);
     const places = responsesTexts(data);
     const added: { pointer: string; from: number; length: number }[] = [];
     const repeated: string[] = [];
@@ -145,21 +145,22 @@ export class ResponsesAssembly {
   }
 
   /** Takes in the items and parts that an event begins. Throws PROVIDER_INVALID for one that skips or repeats a place. */
-  #open(data: JsonObject, type: string): void {
+  #open(data: JsonObject, type: string, step: StepDraft): void {
     if (type === "response.output_item.added" || type === "response.output_item.done") {
       const index = indexAt(data.output_index, "output_index", maxParts);
-      this.#put(objectAt(data.item, "item"), index, type.endsWith("added"));
+      this.#put(objectAt(data.item, "item"), index, type.endsWith("added"), step);
     } else if (isResponseEvent(type)) {
       const output = objectsAt(objectAt(data.response, "response").output, "response.output");
-      for (const [index, item] of output.entries()) this.#put(item, index, false);
+      for (const [index, item] of output.entries()) this.#put(item, index, false, step);
     } else if (/^response\.(?:content|reasoning)_part\.added$/.test(type)) this.#putPart(data, "content");
     else if (type === "response.reasoning_summary_part.added") this.#putPart(data, "summary");
   }
 
-  #put(item: JsonObject, index: number, isNew: boolean): void {
+  #put(item: JsonObject, index: number, isNew: boolean, step: StepDraft): void {
     const known = this.#items[index];
     if (index > this.#items.length || (isNew && known !== undefined)) throw invalid("output_index", "the next one");
     if (known !== undefined && known.type !== item.type) throw invalid("item.type", "that of the item that began");
+    if (item.type !== "message" && item.type !== "reasoning") step.addCall();
     this.#items[index] = item;
     for (const list of ["content", "summary"] as const) {
       if (!Array.isArray(item[list])) continue;

@@ -27,6 +27,8 @@ export interface StreamStep {
   readonly terminal: boolean;
   /** The provider's error in the middle of its stream. */
   readonly error?: Json;
+  /** True if the event may begin a tool call, or hold one. */
+  readonly call?: true;
 }
 
 interface Lists {
@@ -87,6 +89,10 @@ export class StepDraft {
       if (value !== null) this.#unknown(`${name}\n`, pointer);
       this.addUnknown(value, memberPointer(pointer, name));
     }
+  }
+
+  addCall(): void {
+    this.#step.call = true;
   }
 
   addFinished(pointer: string): void {

@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { ActionRecord } from "../../../core/evidence/record/record.ts";
+import { repositoryRoot } from "../../check/source-tree.ts";
 import { ModelProvider } from "../../fixture/model-provider.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
@@ -19,6 +21,8 @@ export interface ModelWorldOptions {
   readonly provider?: string;
   /** Further rules of the pack that allows everything. */
   readonly rules?: string;
+  /** Shipped packs beside the one that allows everything. */
+  readonly packs?: readonly string[];
   /** Further members of `policy`. */
   readonly policy?: string;
   /** Further top-level keys. */
@@ -91,6 +95,7 @@ function configFor(provider: ModelProvider, keys: ModelWorld["keys"], options: M
     settings = "tool_passthrough: client",
     routes = usualRoutes,
     models = [],
+    packs = [],
     provider: both = "",
     policy = "",
     more = "",
@@ -128,7 +133,7 @@ model_gateway:
 sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 ${usage}
 policy:
-  packs: [{ path: packs/open }]
+  packs: [${["packs/open", ...packs.map((name) => join(repositoryRoot, "policy-packs", name))].map((path) => `{ path: "${path}" }`).join(", ")}]
   ${policy}
 ${more}
 `;

@@ -304,6 +304,7 @@ function defaults(source: string): GatewayConfig {
     modelGateway: {
       toolPassthrough: "off",
       providerTools: [],
+      tools: { agents: [], capabilities: {}, facts: {} },
       maxConcurrent: 256,
       holdbackBytes: 256,
       dropHints: [

@@ -85,6 +85,45 @@ describe("mismatches(match, action)", () => {
   });
 });
 
+describe("a rule about facts and the tool calls of a model's answer", () => {
+  const answer = (facts: Partial<ActionFacts>): ActionEnvelope =>
+    makeAction({
+      protocol: "model",
+      phase: "output",
+      capability: "generate",
+      facts: { effect: "delete", hosts: [], paths: [], more: false, ...facts },
+    });
+  const calls = [{ tool: "bash", effect: "delete" as const }];
+  const path = [{ plain: "/a", inside: true, odd: false }];
+
+  for (const [keys, expected] of [
+    ["fact: path", true],
+    ["fact: [path, calls]", true],
+    ["fact: path, phase: output", true],
+    ["fact: path, protocol: mcp", false],
+    ["fact: shell", false],
+    ["fact: path, phase: list", false],
+    ["effect: delete", false],
+    ["effect: delete, phase: output", true],
+    ["fact: [path, none]", false],
+  ] as const) {
+    it(`${expected ? "judges" : "does not judge"} them with \`${keys}\``, () => {
+      const rules = [{ position: 0, match: matchOf(`{ ${keys} }`) }];
+      expect(new RuleIndex(rules).candidates(answer({ path, calls }))).to.have.length(expected ? 1 : 0);
+      expect(mismatches(rules[0]?.match as Match, answer({ path, calls }))).to.have.length(
+        expected ? 0 : keys.includes("mcp") ? 2 : 1,
+      );
+    });
+  }
+
+  it("does not judge an answer without calls, nor the output of another protocol", () => {
+    const rules = [{ position: 0, match: matchOf("{ fact: path }") }];
+    expect(new RuleIndex(rules).candidates(answer({ path }))).to.have.length(0);
+    const output = { ...answer({ path, calls }), protocol: "mcp" as const };
+    expect(new RuleIndex(rules).candidates(output)).to.have.length(0);
+  });
+});
+
 describe("RuleIndex.candidates(action)", () => {
   const names = fc.constantFrom("a", "ab", "abc", "b", "bc", "");
   const globs = fc.constantFrom("a", "ab", "a*", "*b", "*b*", "*", "ab*c", "*c", "zz");

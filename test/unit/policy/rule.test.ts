@@ -171,7 +171,7 @@ describe("parseRule(node)", () => {
       "a kind of facts that there is not",
       packOf("  - { id: sample.a, title: A, decision: allow, match: { fact: shel } }"),
       [
-        "rules/a.yaml:2:63: `shel` matches no fact (shell, git, sql, url, path, address, none): the rule is dead; did you mean `shell`?",
+        "rules/a.yaml:2:63: `shel` matches no fact (shell, git, sql, url, path, address, calls, none): the rule is dead; did you mean `shell`?",
       ],
     ],
     [

@@ -31,7 +31,13 @@ async function guarded(
 ): Promise<{ readonly got: readonly WireEvent[]; readonly early: number }> {
   const judge = async (output: Json): Promise<Evaluation> =>
     ({ decision: "allow", redactions: findSecret(output, "/output") }) as unknown as Evaluation;
-  const guard = new StreamGuard({ reader: new StreamReader(api), judge, holdback: 32, maxHeldBytes: 1_000_000 });
+  const guard = new StreamGuard({
+    reader: new StreamReader(api),
+    judge,
+    holdback: 32,
+    maxHeldBytes: 1_000_000,
+    holdsCalls: false,
+  });
   const got: WireEvent[] = [];
   for (const event of events) {
     guard.push(event);

@@ -13,6 +13,7 @@ interface Delta {
   readonly unknown?: boolean;
   readonly finished?: readonly string[];
   readonly last?: boolean;
+  readonly call?: boolean;
 }
 
 const secret = "AKIA1234567890ABCDEF";
@@ -26,7 +27,8 @@ function readerOf(whole: readonly string[] = []): AnswerReader<Delta> {
       if (event.unknown !== true) body[event.pointer.slice(1)] = (body[event.pointer.slice(1)] ?? "") + event.text;
       const isUnknown = event.unknown === true;
       const texts = { pieces: isUnknown ? [] : [piece], unknown: isUnknown ? [piece] : [] };
-      return { ...texts, finished: event.finished ?? [], terminal: event.last === true };
+      const call = event.call === true ? ({ call: true } as const) : {};
+      return { ...texts, finished: event.finished ?? [], terminal: event.last === true, ...call };
     },
     sizeOf: ({ text }) => Buffer.byteLength(text),
     body: () => ({ ...body }),
@@ -65,13 +67,14 @@ function findSecret(value: Json | undefined, pointer: string): Redaction[] {
 async function pass(
   events: readonly Delta[],
   judge: (output: Json) => Promise<Evaluation>,
-  options: { holdback?: number; whole?: readonly string[]; most?: number } = {},
+  options: { holdback?: number; whole?: readonly string[]; most?: number; holdsCalls?: boolean } = {},
 ): Promise<{ readonly out: readonly Delta[]; readonly held: number; readonly stopped: boolean }> {
   const guard = new StreamGuard({
     reader: readerOf(options.whole),
     judge,
     holdback: options.holdback ?? holdback,
     maxHeldBytes: options.most ?? 100_000,
+    holdsCalls: options.holdsCalls ?? false,
   });
   const out: Delta[] = [];
   let held = 0;
@@ -163,11 +166,45 @@ describe("StreamGuard", () => {
     expect(textOf(out, "/b")).to.equal("[key]");
   });
 
+  for (const held of [0, holdback]) {
+    it(`keeps a tool call and all behind it for the end where calls are held, with a holdback of ${held}`, async () => {
+      const text = (last = false): Delta => ({ pointer: "/text", text: "words ".repeat(20), last });
+      const call: Delta = { pointer: "/name", text: "run", unknown: true, finished: ["/text"], call: true };
+      for (const holdsCalls of [false, true]) {
+        const guard = new StreamGuard({
+          reader: readerOf(),
+          judge: judgeWith("allow"),
+          holdback: held,
+          maxHeldBytes: 1_000,
+          holdsCalls,
+        });
+        guard.push({ pointer: "/first", text: "words ".repeat(20), finished: ["/first"] });
+        guard.push(call);
+        for (let more = 0; more < 3; more++)
+          guard.push({ ...text(), pointer: `/more${more}`, finished: [`/more${more}`] });
+        const release = await guard.release();
+        const out = release.kind === "released" ? release.events.map(({ pointer }) => pointer) : [];
+        expect(out.includes("/more0")).to.equal(!holdsCalls && held === 0);
+        expect(out.includes("/name")).to.equal(!holdsCalls && held === 0);
+        expect(out).to.include("/first");
+        expect(guard.finish([], guard.whole()).map(({ pointer }) => pointer)).to.include.members(
+          holdsCalls ? ["/name", "/more0", "/more2"] : [],
+        );
+      }
+    });
+  }
+
   describe("when a text is whole before the answer is", () => {
     const thinking = { pointer: "/thinking", text: "short" };
     const text = (last = false): Delta => ({ pointer: "/text", text: "words ".repeat(20), last });
     const released = async (finished: readonly string[]): Promise<number> => {
-      const guard = new StreamGuard({ reader: readerOf(), judge: judgeWith("allow"), holdback, maxHeldBytes: 1_000 });
+      const guard = new StreamGuard({
+        reader: readerOf(),
+        judge: judgeWith("allow"),
+        holdback,
+        maxHeldBytes: 1_000,
+        holdsCalls: false,
+      });
       guard.push({ ...thinking, finished });
       guard.push(text());
       guard.push(text());

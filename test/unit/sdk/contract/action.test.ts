@@ -82,6 +82,7 @@ const wholeFacts: Required<ActionFacts> = {
   url: [{ scheme: "http", host: "::1", address: "::1", zone: "loopback", port: 80, userinfo: false, odd: false }],
   path: [{ plain: "/srv", inside: true, odd: false }],
   address: [{ kind: "mail", plain: "a@b.example", odd: false }],
+  calls: [{ tool: "bash", effect: "write" }],
 };
 
 describe("the SDK's contract of actions", () => {
