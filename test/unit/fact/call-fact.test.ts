@@ -4,6 +4,7 @@ import type { Capability } from "../../../core/action/capability.ts";
 import { GlobTable } from "../../../core/action/glob.ts";
 import type { AskedCall } from "../../../core/fact/call-fact.ts";
 import { FactReader } from "../../../core/fact/fact-reader.ts";
+import { describeFacts } from "../../../core/fact/fact-words.ts";
 import { shippedParsers } from "../../../core/fact/shipped-parser.ts";
 import { makeAction } from "../../support/action.ts";
 
@@ -49,6 +50,15 @@ describe("the facts of the calls that an answer asks for", () => {
     expect(found?.sql?.statements.map(({ kind }) => kind)).to.deep.equal(["delete"]);
     expect(found?.path?.map(({ plain }) => plain)).to.deep.equal(["/srv/b"]);
     expect(found?.paths).to.include.members(["/srv/a", "/srv/b"]).and.not.include("/srv/unstated");
+  });
+
+  it("have words that name the tools, as text, before what they do", async () => {
+    const calls = [bash("rm -rf /srv/x"), call("note", {}), call(null, {})];
+    expect(describeFacts((await factsOf(calls)) as ActionFacts)).to.deep.equal([
+      'asks for calls of bash, note, ""',
+      "runs rm on /srv/x",
+      "does what cannot be told from its arguments",
+    ]);
   });
 
   it("are not there where no call is of a stated tool", async () => {
