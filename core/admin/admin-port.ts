@@ -6,10 +6,12 @@ import { type AccessRule, addressOf } from "../http/access.ts";
 import type { MountedRoute } from "../http/app.ts";
 import type { AdminRate } from "../http/rate.ts";
 import type { RefusedAttempts } from "../http/refused-attempt.ts";
+import type { RequestGuard } from "../http/request.ts";
 import {
   type AdminOperation,
   AdminReply,
   type AdminRequest,
+  changes,
   checkAccess,
   replyWith,
   type ServedOperation,
@@ -19,6 +21,7 @@ import type { RequestReader } from "./api/request-reader.ts";
 interface AdminPortParts {
   readonly accessRule: AccessRule;
   readonly rate: AdminRate;
+  readonly guard: RequestGuard;
   readonly reader: RequestReader;
   readonly attempts: RefusedAttempts;
 }
@@ -46,6 +49,7 @@ async function serve({ operation, handle }: ServedOperation, parts: AdminPortPar
   let request: AdminRequest | undefined;
   try {
     checkAccess(caller, operation.access);
+    if (changes(operation)) parts.guard.checkChange(ctx.req);
     request = await parts.reader.read(operation, ctx);
     render(ctx, operation, await handle(caller, request));
   } catch (cause) {

@@ -40,7 +40,7 @@ export async function fetchBytes(
   const { path, body } = buildRequest(operation, values);
   const { status, content } = await send(`${admin.replace(/\/$/, "")}${path}`, {
     method: operation.method,
-    headers: { "x-api-key": key, ...(body === null ? {} : { "content-type": "application/json" }) },
+    headers: { "x-api-key": key, ...(operation.method === "GET" ? {} : { "content-type": "application/json" }) },
     body,
   });
   if (status === 200 || status === 202) return content;

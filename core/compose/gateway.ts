@@ -122,7 +122,7 @@ function routesOf(parts: Parts): Readonly<Record<Port, readonly MountedRoute[]>>
       ...mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), callerRule, fairShare),
       ...(oauth === null ? [] : mountRoutes(resourceRoutes, resourceHandlers(oauth), callerRule, fairShare)),
     ],
-    admin: adminRoutes(parts, keyRule, health),
+    admin: adminRoutes(parts, keyRule, requestGuardOf(parts), health),
     metrics: mountRoutes(consoleRoutes, consoles, keyRule, fairShare),
   };
 }

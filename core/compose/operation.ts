@@ -12,6 +12,7 @@ import type { AccessRule } from "../http/access.ts";
 import type { MountedRoute } from "../http/app.ts";
 import type { Health } from "../http/health.ts";
 import { AdminRate } from "../http/rate.ts";
+import type { RequestGuard } from "../http/request.ts";
 import { killHandlers, killOperations } from "../kill/operation.ts";
 import { manifestHandlers, manifestOperations } from "../manifest/operation.ts";
 import { notifyHandlers, notifyOperations } from "../notify/operation.ts";
@@ -27,7 +28,12 @@ import type { Parts } from "./compose.ts";
 import { bodyLimits, elapsedMs, newId } from "./identity.ts";
 
 /** The routes of the admin port: the operations of every feature, behind one access check. */
-export function adminRoutes(parts: Parts, accessRule: AccessRule, health: () => Health): readonly MountedRoute[] {
+export function adminRoutes(
+  parts: Parts,
+  accessRule: AccessRule,
+  guard: RequestGuard,
+  health: () => Health,
+): readonly MountedRoute[] {
   const { config, metrics, attempts } = parts;
   const operations = servedOperations(parts, health);
   const reader = new RequestReader(bodyLimits(config));
@@ -37,7 +43,7 @@ export function adminRoutes(parts: Parts, accessRule: AccessRule, health: () => 
     elapsedMs,
     onLimited: (by) => metrics.adminLimited(by),
   });
-  return mountOperations(operations, { accessRule, rate, reader, attempts });
+  return mountOperations(operations, { accessRule, rate, guard, reader, attempts });
 }
 
 function servedOperations(parts: Parts, health: () => Health): readonly ServedOperation[] {

@@ -23,7 +23,7 @@ export const listenSchema = object("Addresses and ports, and the host names and 
     { default: [], whenEmpty: "leave the key out to allow loopback names only" },
   ),
   allowed_origins: list(
-    "`Origin` headers accepted. Left out: loopback origins only.",
+    "`Origin` headers accepted. Left out: loopback origins only. Requests of the admin port that change something are accepted of these and of that port's own origin alone.",
     string("`scheme://host[:port]`.", { format: "origin" }),
     { default: [], whenEmpty: "leave the key out to allow loopback origins only" },
   ),

@@ -97,6 +97,30 @@ export class RequestGuard {
     }
   }
 
+  /**
+   * Refuses, beyond `check`, what a web page that is not the gateway's own could send to change something. Throws
+   * UNSUPPORTED_MEDIA_TYPE for anything but `application/json`, with a body or without: a page of another origin cannot name that
+   * type. Throws ORIGIN_FORBIDDEN for an origin that is neither listed, letter by letter, nor the one the request goes to.
+   */
+  checkChange({ headers }: IncomingMessage): void {
+    if (!jsonType.test(headers["content-type"] ?? "")) {
+      throw new GatewayError(
+        "UNSUPPORTED_MEDIA_TYPE",
+        "expected `content-type: application/json`, also without a body",
+      );
+    }
+    const { origin, host = "", "sec-fetch-site": site = "none" } = headers;
+    const isListed = origin !== undefined && this.#origins.has(origin.toLowerCase());
+    const isOwn = origin === undefined || /^https?:\/\/(.*)$/.exec(origin)?.[1] === host;
+    const isFromOwnPage = site === "none" || site === "same-origin";
+    if (!isListed && !(isOwn && isFromOwnPage)) {
+      throw new GatewayError(
+        "ORIGIN_FORBIDDEN",
+        "expected the gateway's own origin, or one listed in `listen.allowed_origins` with its port",
+      );
+    }
+  }
+
   #allowsOrigin(origin: string): boolean {
     if (this.#origins.has(origin)) return true;
     const name = originShape.exec(origin)?.[1];

@@ -81,11 +81,18 @@ export interface AdminOperation {
   /** Query parameters of type array that come as one parameter an item, not as one text with commas. */
   readonly repeated?: readonly string[];
   readonly body?: RequestBody;
+  /** True for a POST that changes nothing and has no body: it need not say that it is JSON. */
+  readonly isReading?: boolean;
   readonly response: OperationResponse;
   /** Error codes beyond those that follow from access, parameters and body. */
   readonly errors: readonly ErrorCode[];
   /** The member of the body whose id a refused attempt is recorded with, where the path has no `:id`. */
   readonly subjectMember?: string;
+}
+
+/** Returns whether an operation may change something. */
+export function changes({ method, isReading = false }: AdminOperation): boolean {
+  return method !== "GET" && !isReading;
 }
 
 /** The operations of a feature by their `operationId`, which is also a good name for a method of a client. */

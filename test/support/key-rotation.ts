@@ -34,7 +34,7 @@ export class KeyDesk {
   }
 
   async #ask<T>(method: string, path: string): Promise<AdminAnswer<T>> {
-    const headers = this.#key === null ? {} : { "x-api-key": this.#key };
+    const headers = { "content-type": "application/json", ...(this.#key === null ? {} : { "x-api-key": this.#key }) };
     const response = await fetch(this.#url + path, { method, headers });
     return { status: response.status, body: (await response.json()) as T };
   }

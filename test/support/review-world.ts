@@ -74,7 +74,7 @@ export class Reviewer {
   }
 
   async ask<T>(method: string, path: string, body?: object | string): Promise<Reply<T>> {
-    const content = body === undefined ? {} : { "content-type": "application/json" };
+    const content = method === "GET" ? {} : { "content-type": "application/json" };
     const text = typeof body === "object" ? JSON.stringify(body) : body;
     const request = {
       method,

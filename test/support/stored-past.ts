@@ -147,7 +147,7 @@ export class StoredPast {
       method,
       headers: {
         "x-api-key": storedKey(person),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(method === "GET" ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });

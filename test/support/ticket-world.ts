@@ -137,7 +137,7 @@ export class TicketWorld {
       method,
       headers: {
         "x-api-key": this.#keys[person],
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(method === "GET" ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });

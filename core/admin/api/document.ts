@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type ErrorCode, errorTable } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import { Type } from "../../config/type.ts";
-import { type Access, type AdminOperation, operationTags } from "../../operation/operation.ts";
+import { type Access, type AdminOperation, changes, operationTags } from "../../operation/operation.ts";
 import { anyObject, anyText, enumOf, ref } from "../../operation/shape.ts";
 import { adminOperations, components } from "./table.ts";
 
@@ -114,16 +114,11 @@ const problem: TSchema = Type.Object(
 
 const anyRequest: readonly ErrorCode[] = ["HOST_FORBIDDEN", "ORIGIN_FORBIDDEN", "DUPLICATE_HEADER", "INTERNAL"];
 const withKey: readonly ErrorCode[] = ["KEY_MISSING", "KEY_UNKNOWN", "RATE_LIMITED", "INVALID_PARAMS"];
-const withBody: readonly ErrorCode[] = [
-  "MALFORMED_JSON",
-  "JSON_BOUND",
-  "BODY_TOO_LARGE",
-  "UNSUPPORTED_MEDIA_TYPE",
-  "INVALID_REQUEST",
-];
+const withBody: readonly ErrorCode[] = ["MALFORMED_JSON", "JSON_BOUND", "BODY_TOO_LARGE", "INVALID_REQUEST"];
 
 /** Every error code of an operation, each once. */
-function errorsOf({ access, params, body, errors }: AdminOperation): readonly ErrorCode[] {
+function errorsOf(operation: AdminOperation): readonly ErrorCode[] {
+  const { access, params, body, errors } = operation;
   const isPermission = access !== "public" && access !== "caller" && access !== "key";
   return [
     ...new Set<ErrorCode>([
@@ -131,6 +126,7 @@ function errorsOf({ access, params, body, errors }: AdminOperation): readonly Er
       ...(access === "public" ? [] : withKey),
       ...(isPermission ? (["ROLE_FORBIDDEN"] as const) : []),
       ...(params === undefined ? [] : (["NOT_FOUND"] as const)),
+      ...(changes(operation) ? (["UNSUPPORTED_MEDIA_TYPE"] as const) : []),
       ...(body === undefined ? [] : withBody),
       ...errors,
     ]),

@@ -44,7 +44,7 @@ describe("backups", () => {
 
   function ask(method: "GET" | "POST", path: string, person: Person): Promise<Response> {
     const url = `${site.gateway.adminUrl}/admin/v1/resilience/${path}`;
-    return fetch(url, { method, headers: { "x-api-key": site.key(person) } });
+    return fetch(url, { method, headers: { "x-api-key": site.key(person), "content-type": "application/json" } });
   }
 
   /** Restores a backup into the data folder of another gateway, whose keys were kept apart. */

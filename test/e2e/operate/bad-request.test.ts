@@ -105,12 +105,14 @@ describe("every operation × every role × every bad input", () => {
   ): Promise<WireResponse> {
     const key =
       visitor === "guesser" ? `wrong-${world.site.key("adam")}` : visitor === "nobody" ? null : world.site.key(visitor);
+    const { method } = routes[id];
+    const type = contentType ?? (method === "GET" || body !== undefined ? undefined : "application/json");
     const headers: HeaderList = [
       ...(key === null ? [] : [["x-api-key", key] as const]),
-      ...(contentType === undefined ? [] : [["content-type", contentType] as const]),
+      ...(type === undefined ? [] : [["content-type", type] as const]),
     ];
     asked++;
-    return send(world.url, { method: routes[id].method, target, headers, ...(body === undefined ? {} : { body }) });
+    return send(world.url, { method, target, headers, ...(body === undefined ? {} : { body }) });
   }
 
   /** What is wrong with how a request was refused; empty where nothing is. */

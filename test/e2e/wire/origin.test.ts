@@ -1,6 +1,17 @@
 import { expect } from "chai";
 import { type HeaderList, send, sendBytes } from "../../support/wire.ts";
-import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, portsOf, post, type World } from "./world.ts";
+import {
+  echoCall,
+  effectsOf,
+  holdCall,
+  keys,
+  messageHeaders,
+  nothing,
+  openWorld,
+  portsOf,
+  post,
+  type World,
+} from "./world.ts";
 
 const listed = `
   allowed_hosts: [agents.example, "ported.example:8443", "[fd00::1]"]
@@ -193,6 +204,75 @@ describe("what a web page could send", () => {
         ["content-type", type],
       ];
       expect((await post(world, echoCall(), { headers })).status, type).to.equal(200);
+    }
+  });
+
+  /** Sends a change to the admin port, with nothing a browser would not send. */
+  async function change(method: string, target: string, headers: HeaderList): Promise<number> {
+    const request = { method, target, headers: [["x-api-key", keys.admin] as const, ...headers], body: "" };
+    return (await send(world.gateway.adminUrl, request)).status;
+  }
+
+  it("refuses every change on the admin port that does not say it is JSON, with a body or without [S10]", async () => {
+    const approval = await holdCall(world);
+    const { body } = await send(world.gateway.adminUrl, {
+      target: "/admin/v1/openapi.json",
+      headers: [["x-api-key", keys.admin]],
+    });
+    const paths = Object.entries((JSON.parse(body) as { paths: Record<string, object> }).paths);
+    const changes = paths.flatMap(([path, methods]) =>
+      Object.keys(methods)
+        .filter((method) => method !== "get" && !path.endsWith("/verify"))
+        .map((method) => [method.toUpperCase(), path.replace(/\{.*?\}/, approval)] as const),
+    );
+    expect(changes.length).to.be.above(20);
+    const { calls } = await effectsOf(world, async () => {
+      for (const [method, path] of changes) {
+        for (const headers of [[], [["content-type", "text/plain"]]] as const) {
+          expect(await change(method, path, headers), `${method} ${path}`).to.equal(415);
+        }
+      }
+    });
+    expect(calls).to.equal(0);
+    const target = `/admin/v1/approvals/${approval}`;
+    const found = await send(world.gateway.adminUrl, { target, headers: [["x-api-key", keys.admin]] });
+    expect(JSON.parse(found.body)).to.have.nested.property("approval.state", "pending");
+  });
+
+  it("lets only its own pages and those of listed origins change something on the admin port [S9]", async () => {
+    const json = ["content-type", "application/json"] as const;
+    const own = world.gateway.adminUrl;
+    const refused: readonly HeaderList[] = [
+      [["origin", "http://localhost:3000"]],
+      [["origin", `${own}0`]],
+      [
+        ["origin", own],
+        ["sec-fetch-site", "cross-site"],
+      ],
+      [["sec-fetch-site", "cross-site"]],
+      [["sec-fetch-site", "same-site"]],
+    ];
+    const accepted: readonly HeaderList[] = [
+      [],
+      [["sec-fetch-site", "none"]],
+      [
+        ["origin", own],
+        ["sec-fetch-site", "same-origin"],
+      ],
+      [
+        ["origin", "https://console.example"],
+        ["sec-fetch-site", "cross-site"],
+      ],
+    ];
+    let approval = await holdCall(world);
+    for (const headers of refused) {
+      const status = await change("POST", `/admin/v1/approvals/${approval}/approve`, [json, ...headers]);
+      expect(status, JSON.stringify(headers)).to.equal(403);
+    }
+    for (const [at, headers] of accepted.entries()) {
+      if (at > 0) approval = await holdCall(world);
+      const status = await change("POST", `/admin/v1/approvals/${approval}/approve`, [json, ...headers]);
+      expect(status, JSON.stringify(headers)).to.equal(200);
     }
   });
 });
