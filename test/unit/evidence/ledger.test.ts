@@ -9,6 +9,9 @@ import { openKey, recordKey, sessionKey } from "../../../core/evidence/record/ke
 import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
+const url = { scheme: "https", host: "a.example", zone: "name", port: 443, userinfo: false, odd: false } as const;
+const places = { hosts: ["a.example"], paths: ["/srv/x"], more: false, effect: "network" } as const;
+
 describe("Ledger", () => {
   let world: LedgerWorld;
 
@@ -62,6 +65,19 @@ describe("Ledger", () => {
       expect(values).to.deep.equal([large.page, large.page]);
     });
 
+    it("commits to the facts of a large action in a step of their own", async () => {
+      const paused: string[] = [];
+      await world.close();
+      await world.open({ pause: async ({ principal }) => void paused.push(principal.id) });
+      const action = newAction({ arguments: { page: "a".repeat(70_000) }, facts: { ...places, url: [url] } });
+      await world.ledger.actions.recordDecision(action, makeEvaluation(action, "block"));
+      expect(paused).to.have.length(6);
+      const record = (await world.recordsOf()).at(-1) as ActionRecord;
+      const { facts: fields = [] } = await world.ledger.disclosure(record);
+      expect(record.action.facts?.digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+      expect(fields.map(({ name }) => name).sort()).to.deep.equal(["hosts", "more", "paths", "url"]);
+    });
+
     it("gives a large action its place after its pauses: a small one passes it, and the chain holds [S77]", async () => {
       const large = newAction({ arguments: { page: "page of text. ".repeat(5_000) } });
       const small = newAction();
@@ -100,6 +116,27 @@ describe("Ledger", () => {
       expect(record.action.arguments_digest).to.equal(fieldsDigest(committed));
       expect(new Set([record.salt, ...fields.map(({ salt }) => salt)]).size).to.equal(3);
       expect(JSON.stringify(await world.store.iterator().all())).to.not.include("hunter2-canary");
+    });
+
+    it("commits to facts that a parser found, and adds no byte for those that a search of the arguments finds", async () => {
+      for (const facts of [places, { ...places, url: [url] }]) {
+        const action = newAction({ facts });
+        await world.ledger.actions.recordDecision(action, makeEvaluation(action, "block"));
+      }
+      const [searched, parsed] = (await world.recordsOf()).slice(1) as ActionRecord[];
+      expect(Object.keys(searched?.action ?? {})).to.not.include("facts");
+      expect(Object.keys(await world.ledger.disclosure(searched as ActionRecord))).to.deep.equal(["arguments"]);
+      const { facts: fields = [] } = await world.ledger.disclosure(parsed as ActionRecord);
+      expect(Object.fromEntries(fields.map(({ name, value }) => [name, value]))).to.deep.equal({
+        hosts: ["a.example"],
+        paths: ["/srv/x"],
+        more: false,
+        url: [url],
+      });
+      expect(parsed?.action.facts).to.deep.equal({
+        digest: fieldsDigest(fields.map(({ commitment }) => commitment)),
+        effect: "network",
+      });
     });
 
     it("shows which actions are the same to those who know one, and to nobody else what they are", async () => {
@@ -208,7 +245,7 @@ describe("Ledger", () => {
     });
 
     it("records each dispatched decision without outcome as unknown, once", async () => {
-      const lost = newAction();
+      const lost = newAction({ facts: { ...places, url: [url] } });
       await world.ledger.actions.recordDecision(lost, makeEvaluation(lost));
       await world.close();
       for (let start = 0; start < 3; start++) {
@@ -223,6 +260,9 @@ describe("Ledger", () => {
         reason: "process ended before the outcome was recorded",
       });
       expect(outcomes[0]?.action.id).to.equal(lost.id);
+      const [, decided] = (await world.recordsOf()) as ActionRecord[];
+      expect(outcomes[0]?.action).to.deep.equal(decided?.action);
+      expect(outcomes[0]?.action.facts?.effect).to.equal("network");
       expect(await world.store.get(openKey("acme", lost.id))).to.equal(undefined);
       expect((await world.ledger.verify("acme")).ok).to.equal(true);
     });
