@@ -97,6 +97,7 @@ const table = {
   REGISTRY_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "the registry refused" },
   REGISTRY_UNREACHABLE: { status: 500, jsonRpc: -32603, expose: false, text: "registry unreachable" },
   KEY_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "key cannot be used" },
+  SIGNING_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "signing failed" },
   PACK_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy pack" },
   PLUGIN_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid plugin" },
   EVIDENCE_JOB_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "the evidence job failed" },

@@ -2,6 +2,7 @@ import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
+import { formats } from "../config/format.ts";
 import { compilePack } from "../policy/pack.ts";
 import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../trust/folder.ts";
@@ -16,6 +17,7 @@ import {
   type VerifiedExtension,
 } from "../trust/verified-extension.ts";
 import { readSigned } from "../trust/verifier.ts";
+import type { KeylessServices } from "./keyless-sign.ts";
 import { print } from "./print.ts";
 import { replaceFile } from "./replace-file.ts";
 
@@ -23,6 +25,10 @@ interface SignOptions {
   readonly key?: string;
   readonly bundle?: string;
   readonly statement?: true;
+  readonly keyless?: true;
+  readonly fulcio?: string;
+  readonly rekor?: string;
+  readonly tsa?: string;
   readonly expires?: string;
   readonly json?: true;
 }
@@ -35,10 +41,11 @@ export function signExtension(
 }
 
 async function signFolder(kind: ExtensionKind, path: string, options: SignOptions, command: Command): Promise<void> {
-  const { key, bundle, statement } = options;
-  if (key === undefined && bundle === undefined && statement === undefined) {
-    return command.error("error: expected `--key <file>`, `--bundle <file>` or `--statement`");
+  const { key, bundle, statement, keyless } = options;
+  if (key === undefined && bundle === undefined && statement === undefined && keyless === undefined) {
+    return command.error("error: expected `--key <file>`, `--keyless`, `--bundle <file>` or `--statement`");
   }
+  const services = keyless ? await readServices(options, command) : undefined;
   const signer = key === undefined ? undefined : await readKeyOutside(path, key);
   const folder = await readExtensionFolder(path, kind);
   const content = await readContent(kind, path, acceptUnverified(folder, null));
@@ -47,13 +54,36 @@ async function signFolder(kind: ExtensionKind, path: string, options: SignOption
     present?.payload ?? statementBytes(newStatement(folder, content, issuedAt, options.expires));
   const payload = statementOf(new Date().toISOString());
   if (statement) return void process.stdout.write(payload);
-  const line = signer?.sign(payload) ?? (await readForeignBundle(bundle ?? "", folder, statementOf));
+  const line =
+    services === undefined
+      ? (signer?.sign(payload) ?? (await readForeignBundle(bundle ?? "", folder, statementOf)))
+      : await (await import("./keyless-sign.ts")).signKeyless(payload, services);
   const added = readSigned({ ...folder, signature: Buffer.from(line) });
   if (isRefused(added)) throw trustError(path, added);
   const [signed] = added.bundles;
   const others = present?.lines.filter(({ keyId }) => keyId !== signed.keyId).map(({ text }) => text) ?? [];
   await replaceFile(join(path, signatureFiles[kind]), [...others, line].join(""));
   printSigned(content, folder.digest, signed, others.length + 1, options.json);
+}
+
+/**
+ * Returns the services of `--keyless`. Without `--fulcio` they are Sigstore's public ones, whose log anybody can read; with it
+ * only those that are named, so that a private build is not published by default. Ends with a usage error otherwise.
+ */
+async function readServices({ fulcio, rekor, tsa }: SignOptions, command: Command): Promise<KeylessServices> {
+  const { test, expected } = formats.webhook_url;
+  for (const [name, url] of Object.entries({ fulcio, rekor, tsa })) {
+    if (url !== undefined && !test(url)) command.error(`error: option '--${name} <url>': expected ${expected}`);
+  }
+  if (fulcio === undefined) {
+    const { DEFAULT_FULCIO_URL, DEFAULT_REKOR_URL } = await import("@sigstore/sign");
+    return { fulcio: DEFAULT_FULCIO_URL, rekor: rekor ?? DEFAULT_REKOR_URL, tsa };
+  }
+  if (rekor === undefined && tsa === undefined)
+    command.error(
+      "error: expected `--rekor <url>` or `--tsa <url>` with `--fulcio <url>`: one proves the time of signing",
+    );
+  return { fulcio, rekor, tsa };
 }
 
 function printSigned(

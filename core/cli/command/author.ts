@@ -12,6 +12,15 @@ const policyOperations = async () => (await import("../../policy/operation.ts"))
 
 const reference = new Argument("<reference>", "`oci://host[:port]/name[:tag]`, or `@sha256:<hex>` to pull a digest");
 
+const keylessServices: readonly Option[] = [
+  new Option(
+    "--fulcio <url>",
+    "with --keyless: certificate authority (default: Sigstore's public one, and its public log)",
+  ),
+  new Option("--rekor <url>", "with --keyless: transparency log"),
+  new Option("--tsa <url>", "with --keyless: time stamping authority"),
+];
+
 /** Commands that write, test and sign policy, and try actions on it. */
 export const authorCommands: readonly CommandDescription[] = [
   {
@@ -215,12 +224,19 @@ function signCommand(kind: ExtensionKind, name: string): LeafCommand {
         "key",
         "bundle",
       ]),
+      new Option(
+        "--keyless",
+        "sign by the identity of this build: an OIDC token of it, or SIGSTORE_ID_TOKEN",
+      ).conflicts(["key", "bundle", "statement"]),
+      ...keylessServices,
       new Option("--expires <time>", `expiry, such as 2027-01-01T00:00:00Z (default: ${end})`).argParser(parseTime),
       jsonOption,
     ],
     examples: `
 # sign every file of it
-gateway ${kind} sign ${name} --key signing-key.pem`,
+gateway ${kind} sign ${name} --key signing-key.pem
+# by the identity of a build, with services of your own
+gateway ${kind} sign ${name} --keyless --fulcio https://fulcio.example --tsa https://tsa.example`,
     load: async () => (await import("../extension-sign.ts")).signExtension(kind),
   };
 }

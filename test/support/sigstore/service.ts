@@ -1,7 +1,10 @@
 import { createPublicKey } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type SigstoreWorld, signedAt } from "./world.ts";
+import { type Signing, type SigstoreWorld, signedAt, subject } from "./world.ts";
+
+/** An OIDC token of `subject`, unsigned: the authority of `SigstoreService` issues its certificate to whoever asks. */
+export const identityToken: string = `e30.${Buffer.from(JSON.stringify({ sub: subject })).toString("base64url")}.canary`;
 
 interface CertificateRequest {
   readonly publicKeyRequest: { readonly publicKey: { readonly content: string } };
@@ -13,24 +16,38 @@ interface EntryRequest {
 
 /** The authorities and the log of a world, over HTTP as Sigstore's clients speak to them; whoever asks is its signer. */
 export class SigstoreService {
+  /** With which a build may ask `/oidc` for its token. */
+  readonly buildToken = "canary-build";
+  /** The path of a request that is answered with HTTP 400. */
+  refused: string | undefined;
   readonly #server: Server;
 
   private constructor(server: Server) {
     this.#server = server;
   }
 
-  static async start(world: SigstoreWorld): Promise<SigstoreService> {
-    const server = createServer(async (request, response) => {
+  /** `how`: the certificate of whoever asks. */
+  static async start(world: SigstoreWorld, how: Signing = {}): Promise<SigstoreService> {
+    const server = createServer();
+    const service = new SigstoreService(server);
+    server.on("request", async (request, response) => {
+      if (request.url === "/oidc?audience=sigstore") {
+        const isBuild = request.headers.authorization === `Bearer ${service.buildToken}`;
+        return void response
+          .writeHead(isBuild ? 200 : 401)
+          .end(JSON.stringify(isBuild ? { value: identityToken } : {}));
+      }
       const body = JSON.parse(await textOf(request));
       response.statusCode = 201;
-      if (request.url === "/api/v2/signingCert") response.end(JSON.stringify(certify(world, body)));
+      if (request.url === service.refused) response.writeHead(400).end('{"message":"no"}');
+      else if (request.url === "/api/v2/signingCert") response.end(JSON.stringify(certify(world, body, how)));
       else if (request.url === "/api/v1/timestamp") {
         response.end(world.timeAuthority.stampDigest(Buffer.from(body.artifactHash, "base64"), signedAt));
       } else if (request.url === "/api/v1/log/entries") response.end(JSON.stringify(enter(world, body)));
       else response.writeHead(404).end();
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return new SigstoreService(server);
+    return service;
   }
 
   get url(): string {
@@ -43,8 +60,8 @@ export class SigstoreService {
   }
 }
 
-function certify(world: SigstoreWorld, { publicKeyRequest }: CertificateRequest): object {
-  const certificate = world.certify(createPublicKey(publicKeyRequest.publicKey.content), {});
+function certify(world: SigstoreWorld, { publicKeyRequest }: CertificateRequest, how: Signing): object {
+  const certificate = world.certify(createPublicKey(publicKeyRequest.publicKey.content), how);
   return { signedCertificateEmbeddedSct: { chain: { certificates: [pemOf(certificate)] } } };
 }
 
