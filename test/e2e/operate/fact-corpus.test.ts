@@ -5,6 +5,8 @@ import { type FactEntry, factCorpus } from "../../support/fact-corpus.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
 
+const atOnce = 16;
+
 type Entry = FactEntry & { readonly dialect?: string };
 
 const packs = ["baseline", "shell", "git", "sql", "egress", "secrets"].map((name) => {
@@ -45,7 +47,7 @@ describe("the shipped packs", () => {
     const config = siteConfig({ localLog: "/dev/null" })
       .replace("{ path: packs/open }", packs.join(", "))
       .replace("connection: shared }", `connection: shared, facts: { ${facts.join(", ")} } }`);
-    gateway = await startGateway({ config });
+    gateway = await startGateway({ config: `${config}limits: { admin_requests_per_minute: 1000000 }\n` });
   });
   after(() => gateway?.stop());
 
@@ -64,7 +66,15 @@ describe("the shipped packs", () => {
   async function tryCorpus(kind: string): Promise<void> {
     const corpus: readonly Entry[] = factCorpus(kind);
     const told: { readonly entry: Entry; readonly decision: string }[] = [];
-    for (const entry of corpus) told.push({ entry, decision: await decide(entry.dialect ?? kind, entry) });
+    // Many at once: each waits until it is on record, and none depends on another.
+    for (let at = 0; at < corpus.length; at += atOnce) {
+      const some = corpus.slice(at, at + atOnce);
+      told.push(
+        ...(await Promise.all(
+          some.map(async (entry) => ({ entry, decision: await decide(entry.dialect ?? kind, entry) })),
+        )),
+      );
+    }
     const harmful = told.filter(({ entry }) => entry.label === "harmful");
     const near = told.filter(({ entry }) => entry.label === "near");
     expect(harmful.filter(({ decision }) => decision === "allow").map(({ entry }) => entry.input)).to.deep.equal([]);

@@ -11,7 +11,7 @@ import { folderOf, moduleOf } from "../../support/wasm-plugin.ts";
 
 const program = fileURLToPath(new URL("../../fixture/verdict-digest.js", import.meta.url));
 const seed = 20_260_101;
-const envelopes = roundsOf(300, 10_000);
+const envelopes = roundsOf(100, 10_000);
 const review =
   '{"decision":"review","findings":[{"rule":"uneven.long","decision":"review","message":"Long.","severity":"low","risk":7}]}';
 /** Adds up its input, does more for each byte the larger the sum is, and so runs out of fuel on some inputs. */
