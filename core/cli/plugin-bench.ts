@@ -1,8 +1,7 @@
-import { encodeInput } from "../plugin/abi.ts";
-import { HostCall } from "../plugin/host-call.ts";
+import { encodeInput, entryPoint } from "../plugin/abi.ts";
+import { openEngine } from "../plugin/engine.ts";
 import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
-import type { PluginSource } from "../policy/plugin-source.ts";
 import { runPluginOnce } from "../policy/plugin-test.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
@@ -20,7 +19,7 @@ interface Measured {
   readonly bytes: number;
   /** Units of one call. */
   readonly fuel: number;
-  /** The module without meter, snapshot and parsing of its answer. */
+  /** The module in Extism without meter, snapshot and parsing of its answer. */
   readonly bare: Quantiles;
   readonly sandbox: Quantiles;
 }
@@ -36,8 +35,8 @@ export async function bench(folder: string, { json }: { readonly json?: true }):
   const { name, version, limits } = plugin.source;
   if (!json) print(`${name} ${version}: microseconds a call`);
   const cases: Measured[] = [];
-  for (const [test, input] of pickInputs(plugin)) {
-    const measured = measure(plugin, test, input);
+  for (const [test, input] of await pickInputs(plugin)) {
+    const measured = await measure(plugin, test, input);
     if (!json) for (const line of describeMeasured(measured, limits.fuel)) print(line);
     cases.push(measured);
   }
@@ -47,47 +46,41 @@ export async function bench(folder: string, { json }: { readonly json?: true }):
 type Input = readonly [test: ReadyTest, input: Uint8Array];
 
 /** Picks the smallest, middle and largest input, leaving out those that trap: they have no bare call to compare with. */
-function pickInputs({ source, compiled, tests }: OpenedPlugin): readonly Input[] {
-  const { name, limits } = source;
-  const inputs = tests
-    .filter(({ test, settings }) => {
-      const trial = runPluginOnce({ compiled, name, fuel: limits.fuel }, { settings, action: test.envelope });
-      return trial.verdict.error === undefined;
-    })
-    .map((ready): Input => [ready, encodeInput(JSON.stringify(ready.settings), ready.test.envelope)])
-    .toSorted(([, a], [, b]) => a.length - b.length);
+async function pickInputs({ source, compiled, tests }: OpenedPlugin): Promise<readonly Input[]> {
+  const plugin = { compiled, name: source.name, fuel: source.limits.fuel };
+  const inputs: Input[] = [];
+  for (const ready of tests) {
+    const { settings, test } = ready;
+    const trial = await runPluginOnce(plugin, { settings, action: test.envelope });
+    if (trial.verdict.error === undefined) inputs.push([ready, encodeInput(JSON.stringify(settings), test.envelope)]);
+  }
+  inputs.sort(([, a], [, b]) => a.length - b.length);
   const picked = [0, Math.floor((inputs.length - 1) / 2), inputs.length - 1].map((index) => inputs[index]);
   return [...new Set(picked)].filter((input) => input !== undefined);
 }
 
-function measure({ source, compiled }: OpenedPlugin, { test }: ReadyTest, input: Uint8Array): Measured {
-  const machine = new PluginMachine(compiled);
+async function measure({ source, compiled }: OpenedPlugin, { test }: ReadyTest, input: Uint8Array): Promise<Measured> {
+  const machine = await PluginMachine.open(compiled);
   const { phase } = test.envelope;
-  const sandbox = quantiles(() => readPluginVerdict(machine.call(input, source.limits.fuel), source.name, phase));
-  const bare = quantiles(bareCall(source, input));
-  return { name: test.name, bytes: input.length, fuel: machine.fuelUsed, bare, sandbox };
+  const sandbox = await quantiles(async () => {
+    if (!machine.isReady) await machine.prepare();
+    readPluginVerdict(machine.call(input, source.limits.fuel), source.name, phase);
+  });
+  const bare = await openEngine(new WebAssembly.Module(Buffer.from(source.module)), {}, true);
+  try {
+    const called = await quantiles(async () => void (await bare.call(entryPoint, input)));
+    return { name: test.name, bytes: input.length, fuel: machine.fuelUsed, bare: called, sandbox };
+  } finally {
+    await bare.close();
+  }
 }
 
-function bareCall({ module }: PluginSource, input: Uint8Array): () => void {
-  const host = new HostCall(() => undefined);
-  const imports = { "extism:host/env": host.functions };
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(module), imports);
-  const { evaluate, _initialize: initialize } = instance.exports;
-  if (typeof initialize === "function") initialize();
-  if (typeof evaluate !== "function") throw new TypeError("bareCall: expected an admitted module");
-  return () => {
-    host.begin(input);
-    evaluate();
-    host.end();
-  };
-}
-
-function quantiles(call: () => void): Quantiles {
+async function quantiles(call: () => Promise<void>): Promise<Quantiles> {
   const warm = performance.now() + warmUpMs;
-  while (performance.now() < warm) call();
+  while (performance.now() < warm) await call();
   const times: number[] = [];
   for (let now = performance.now(), end = now + measureMs; now < end && times.length < maxSamples; ) {
-    call();
+    await call();
     const then = performance.now();
     times.push((then - now) * 1_000);
     now = then;

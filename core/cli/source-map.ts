@@ -59,8 +59,11 @@ export function failurePlaces(stack: string, module: Uint8Array, memoryPages: nu
   const metered = [...stack.matchAll(/wasm-function\[\d+\]:0x([0-9a-f]+)/g)];
   if (metered.length === 0) return [];
   const origins: Origin[] = [];
-  meterModule(parseModule(module), memoryPages, origins);
-  return metered.map(([, offset = ""]) => originOf(Number.parseInt(offset, 16), origins));
+  const { ownBytes } = meterModule(parseModule(module), memoryPages, origins);
+  return metered
+    .map(([, offset = ""]) => Number.parseInt(offset, 16))
+    .filter((offset) => offset < ownBytes)
+    .map((offset) => originOf(offset, origins));
 }
 
 /** Code that the meter inserted before an instruction counts as that instruction. */

@@ -1,13 +1,14 @@
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import { PluginBreach } from "./breach.ts";
+import { wasiModule, wasiSignatures } from "./wasi.ts";
 
-/** The module name of the plugin's imports. */
+/** The module name of the ABI's functions. */
 export const abiModule = "extism:host/env";
 
 type ValueName = "i32" | "i64";
 
 /** The signature of a function that a plugin may import. */
-interface AbiFunction {
+export interface HostSignature {
   readonly params: readonly ValueName[];
   readonly results: readonly ValueName[];
 }
@@ -16,43 +17,76 @@ const offset = ["i64"] as const;
 const none = [] as const;
 
 /**
- * The functions that a plugin may import: input, output and memory of the host for one call. No clock, no randomness,
- * no state across calls, no network.
+ * The functions of the ABI that a plugin may import: input, output and memory of the host, settings and variables for
+ * one call. No clock, no randomness, no state across calls.
  */
 export const abiFunctions = {
   input_length: { params: none, results: offset },
+  input_offset: { params: none, results: offset },
   input_load_u8: { params: offset, results: ["i32"] },
   input_load_u64: { params: offset, results: offset },
   output_set: { params: ["i64", "i64"], results: none },
   error_set: { params: offset, results: none },
+  error_get: { params: none, results: offset },
   alloc: { params: offset, results: offset },
   free: { params: offset, results: none },
   length: { params: offset, results: offset },
+  length_unsafe: { params: offset, results: offset },
   load_u8: { params: offset, results: ["i32"] },
   load_u64: { params: offset, results: offset },
   store_u8: { params: ["i64", "i32"], results: none },
   store_u64: { params: ["i64", "i64"], results: none },
+  config_get: { params: offset, results: offset },
+  var_get: { params: offset, results: offset },
+  var_set: { params: ["i64", "i64"], results: none },
+  log_trace: { params: offset, results: none },
   log_debug: { params: offset, results: none },
   log_info: { params: offset, results: none },
   log_warn: { params: offset, results: none },
   log_error: { params: offset, results: none },
-} as const satisfies Readonly<Record<string, AbiFunction>>;
-/** The names of the functions that the host implements. */
+  get_log_level: { params: none, results: ["i32"] },
+} as const satisfies Readonly<Record<string, HostSignature>>;
+/** The names of the ABI's functions. */
 export type AbiName = keyof typeof abiFunctions;
 
-/** Returns the ABI function of this name; undefined for unknown names. */
-export function abiFunction(name: string): AbiFunction | undefined {
-  return Object.hasOwn(abiFunctions, name) ? abiFunctions[name as AbiName] : undefined;
+/** The ABI's functions of the network: in a module of the JavaScript PDK alone, where calling one is a breach. */
+const networkFunctions: Readonly<Record<string, HostSignature>> = {
+  http_request: { params: ["i64", "i64"], results: offset },
+  http_status_code: { params: none, results: ["i32"] },
+  http_headers: { params: none, results: offset },
+};
+export const networkNames: readonly string[] = Object.keys(networkFunctions);
+
+/** The modules of the host. */
+export type HostModule = typeof abiModule | typeof wasiModule;
+
+const hostFunctions: Readonly<Record<HostModule, Readonly<Record<string, HostSignature>>>> = {
+  [abiModule]: { ...abiFunctions, ...networkFunctions },
+  [wasiModule]: wasiSignatures,
+};
+
+/** Returns a function that a plugin may import, with its module; undefined for unknown names. */
+export function hostFunction(module: string, name: string): (HostSignature & { module: HostModule }) | undefined {
+  if (module !== abiModule && module !== wasiModule) return undefined;
+  const known = hostFunctions[module];
+  const signature = Object.hasOwn(known, name) ? known[name] : undefined;
+  return signature && { ...signature, module };
+}
+
+export function isNetworkFunction(module: HostModule, name: string): boolean {
+  return module === abiModule && networkNames.includes(name);
 }
 
 /** The export called for each action: no parameters, returns 0 on success. */
 export const entryPoint = "evaluate";
 /** An optional export called once at load. */
 export const initializer = "_initialize";
+/** An optional export called once at load where there is no initializer and no import of WASI, as Extism does. */
+export const command = "_start";
 /** An optional export that validates the settings once at load; no parameters, returns 0 on success. */
 export const settingsCheck = "validate_settings";
 /** The exports that the host calls. */
-export const entries: readonly string[] = [entryPoint, initializer, settingsCheck];
+export const entries: readonly string[] = [entryPoint, initializer, command, settingsCheck];
 
 const maxInput = 4_194_304;
 const encoder = new TextEncoder();

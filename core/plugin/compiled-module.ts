@@ -47,14 +47,21 @@ export function compileModule(order: CompileOrder): Promise<CompiledModule> {
   }).finally(() => void worker.terminate());
 }
 
+/** Returns what `config_get` finds: each setting by its name, a text as it is and anything else as JSON. */
+export function configOf(settings: JsonObject): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
+}
+
 const bounds = { depth: 2, nodes: 8, stringLength: 512, reader: "exact" } as const;
 
 /**
  * Calls a plugin's `validate_settings` with settings that fit its schema. Throws ModuleFault with the plugin's message
  * where it refuses them, and where it returns neither `{"valid": true}` nor `{"valid": false, "message": …}`.
  */
-export function runSettingsCheck(compiled: CompiledModule, settings: JsonObject, fuel: number): void {
-  const { valid, message } = ask(compiled, settings, fuel);
+export async function runSettingsCheck(compiled: CompiledModule, settings: JsonObject, fuel: number): Promise<void> {
+  const { valid, message } = await ask(compiled, settings, fuel);
   if (valid === true && message === undefined) return;
   if (valid !== false || typeof message !== "string" || message === "" || escapeHidden(message) !== message) {
     throw new ModuleFault(
@@ -64,10 +71,15 @@ export function runSettingsCheck(compiled: CompiledModule, settings: JsonObject,
   throw new ModuleFault(`the plugin refuses its settings: ${message}`);
 }
 
-function ask(compiled: CompiledModule, settings: JsonObject, fuel: number): Readonly<Record<string, Json>> {
+async function ask(
+  compiled: CompiledModule,
+  settings: JsonObject,
+  fuel: number,
+): Promise<Readonly<Record<string, Json>>> {
   try {
     const input = new TextEncoder().encode(JSON.stringify({ settings }));
-    const answer = parseStrictJson(new PluginMachine(compiled).call(input, fuel, settingsCheck), bounds);
+    const machine = await PluginMachine.open(compiled);
+    const answer = parseStrictJson(machine.call(input, fuel, settingsCheck), bounds);
     return isJsonObject(answer) && Object.keys(answer).every((key) => key === "valid" || key === "message")
       ? answer
       : {};

@@ -1,177 +1,211 @@
-import type { AbiName } from "./abi.ts";
+import { type AbiName, abiModule, networkNames } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
+import type { HostFunctions } from "./engine.ts";
+import { closedWasi } from "./wasi.ts";
+import { closedNamespace } from "./wasm/meter.ts";
 
 const maxOutput = 262_144;
 const maxLogBytes = 4_096;
+/** The host memory of one call: its output, and the buffers it is built from. */
+const maxBytes = 1_048_576;
+const maxBlocks = 4_096;
+/** The price of a block beside its bytes: the engine makes two objects of it. */
+const blockCharge = 256;
+const maxKeyBytes = 1_024;
+const maxVariables = 256;
+const addressBits = 48n;
+const offsetMask = (1n << addressBits) - 1n;
 const none = new Uint8Array();
+const decoder = new TextDecoder();
 
-/** Deducts fuel from the current call; throws when none is left. */
-type Charge = (fuel: number) => void;
+/** The engine's memory of the current call, in blocks. */
+interface HostMemory {
+  alloc(length: number): bigint;
+  read(address: bigint): { bytes(): Uint8Array } | null;
+  length(address: bigint): bigint;
+}
+/** Functions that are the engine's own: they cost and grow nothing beyond the call of them. */
+type EngineName =
+  | ("input_length" | "input_offset" | "input_load_u8" | "input_load_u64" | "length" | "length_unsafe")
+  | ("load_u8" | "load_u64" | "store_u8" | "store_u64" | "get_log_level");
+
+interface HostCallOptions {
+  /** Deducts fuel from the current call; throws when none is left. */
+  readonly charge: (fuel: number) => void;
+  readonly guestMemory: () => WebAssembly.Memory | undefined;
+  /** The values of `config_get`. */
+  readonly config: Readonly<Record<string, string>>;
+}
 
 /**
- * The host's side of the ABI for one instance: the guest's input, output and host memory. Every offset from the guest
- * is checked.
+ * The functions of the host that cost or grow, for one instance, in place of the engine's: each bounded and charged, and
+ * nothing of one call is there in the next. Log and output of WASI are counted and discarded: a plugin sees secrets.
  */
 export class HostCall {
-  readonly functions: Readonly<Record<AbiName, (...values: never[]) => unknown>>;
-  readonly #memory = new HostMemory();
-  readonly #charge: Charge;
-  #input: Uint8Array = none;
-  #view: DataView = new DataView(none.buffer);
-  #output: Uint8Array | undefined;
-  #failed = false;
+  readonly functions: HostFunctions;
+  /** The breach that ended the call, where a function of the host did. */
+  breach: PluginBreach | undefined;
+  readonly #charge: HostCallOptions["charge"];
+  readonly #config: HostCallOptions["config"];
+  readonly #variables = new Map<string, Uint8Array>();
+  #output: { readonly memory: HostMemory; readonly address: bigint; readonly length: number } | undefined;
+  #error = 0n;
+  #blocks = 0;
+  #bytes = 0;
   #logged = 0;
 
-  constructor(charge: Charge) {
+  constructor({ charge, guestMemory, config }: HostCallOptions) {
     this.#charge = charge;
-    const memory = this.#memory;
-    const log = (offset: bigint): void => this.#log(Number(offset));
-    this.functions = {
-      input_length: () => BigInt(this.#input.length),
-      input_load_u8: (offset: bigint) => this.#input[this.#checkInput(Number(offset), 1)],
-      input_load_u64: (offset: bigint) => this.#view.getBigInt64(this.#checkInput(Number(offset), 8), true),
-      output_set: (offset: bigint, length: bigint) => this.#setOutput(Number(offset), Number(length)),
-      error_set: () => {
+    this.#config = config;
+    const log = (memory: HostMemory, address: bigint): void => this.#log(Number(memory.length(address)));
+    const abi = {
+      alloc: (memory, length: bigint) => this.#alloc(memory, Number(length)),
+      // A block lives as long as its call: what is freed early would not be counted.
+      free: () => undefined,
+      output_set: (memory, address: bigint, length: bigint) => this.#setOutput(memory, address, Number(length)),
+      error_set: (_, address: bigint) => {
+        this.#error = address;
         this.#failed = true;
       },
-      alloc: (length: bigint) => BigInt(this.#alloc(Number(length))),
-      free: () => undefined,
-      length: (offset: bigint) => BigInt(memory.lengthOf(Number(offset))),
-      load_u8: (offset: bigint) => memory.loadU8(Number(offset)),
-      load_u64: (offset: bigint) => memory.loadU64(Number(offset)),
-      store_u8: (offset: bigint, value: number) => memory.storeU8(Number(offset), value),
-      store_u64: (offset: bigint, value: bigint) => memory.storeU64(Number(offset), BigInt.asUintN(64, value)),
+      error_get: () => this.#error,
+      config_get: (memory, key: bigint) => this.#getConfig(memory, key),
+      var_get: (memory, key: bigint) => this.#getVariable(memory, key),
+      var_set: (memory, key: bigint, value: bigint) => this.#setVariable(memory, key, value),
+      log_trace: log,
       log_debug: log,
       log_info: log,
       log_warn: log,
       log_error: log,
+    } satisfies Record<Exclude<AbiName, EngineName>, HostFunctions[string][string]>;
+    const wasi = closedWasi({
+      memory: guestMemory,
+      charge,
+      log: (bytes) => this.#log(bytes),
+      fail: (breach) => this.fail(breach),
+    });
+    const network = (): never => this.fail(new PluginBreach("host_call", "the plugin asked for the network"));
+    this.functions = {
+      [abiModule]: abi,
+      [closedNamespace]: {
+        ...Object.fromEntries(networkNames.map((name) => [name, network])),
+        ...Object.fromEntries(
+          Object.entries(wasi).map(([name, run]) => [
+            name,
+            (_: HostMemory, ...values: unknown[]): unknown => Reflect.apply(run, undefined, values),
+          ]),
+        ),
+      },
     };
   }
 
-  begin(input: Uint8Array): void {
-    this.#input = input;
-    this.#view = new DataView(input.buffer, input.byteOffset, input.byteLength);
+  #failed = false;
+
+  /** Ends the call: what a function of the host throws, the guest cannot catch. */
+  fail(breach: PluginBreach): never {
+    this.breach = breach;
+    throw breach;
   }
 
   /** Returns a copy of the guest's output. Throws PluginBreach where it reported an error or set no output. */
   answer(): Uint8Array {
     if (this.#failed) throw new PluginBreach("plugin_error", "the plugin reported an error of its own");
     if (this.#output === undefined) throw new PluginBreach("missing_output", "the plugin set no output");
-    return this.#output;
+    const { memory, address, length } = this.#output;
+    const from = Number(address & offsetMask);
+    return (
+      memory
+        .read(address)
+        ?.bytes()
+        .slice(from, from + length) ?? none
+    );
   }
 
   /** Clears everything of this call. */
   end(): void {
-    this.begin(none);
+    this.breach = undefined;
     this.#output = undefined;
+    this.#error = 0n;
     this.#failed = false;
+    this.#blocks = 0;
+    this.#bytes = 0;
     this.#logged = 0;
-    this.#memory.clear();
+    if (this.#variables.size > 0) this.#variables.clear();
   }
 
-  #checkInput(offset: number, length: number): number {
-    if (offset >= 0 && offset + length <= this.#input.length) return offset;
-    throw new PluginBreach("host_call", "expected an offset inside the input");
+  #alloc(memory: HostMemory, length: number): bigint {
+    this.#charge(blockCharge + Math.max(0, Math.ceil(length / 8)));
+    if (length < 0 || length > maxBytes - this.#bytes || this.#blocks >= maxBlocks) {
+      this.fail(new PluginBreach("host_call", `expected \`alloc\` within ${maxBytes} bytes and ${maxBlocks} blocks`));
+    }
+    this.#blocks += 1;
+    this.#bytes += length;
+    return memory.alloc(length);
   }
 
-  #alloc(length: number): number {
-    this.#charge(Math.max(0, Math.ceil(length / 8)));
-    return this.#memory.alloc(length);
+  /** Returns a new block with a copy of the bytes. */
+  #store(memory: HostMemory, bytes: Uint8Array): bigint {
+    const address = this.#alloc(memory, bytes.length);
+    memory.read(address)?.bytes().set(bytes);
+    return address;
   }
 
-  #setOutput(offset: number, length: number): void {
+  /** Keeps the place of the output: a plugin may set it before its bytes are stored. */
+  #setOutput(memory: HostMemory, address: bigint, length: number): void {
     if (length > maxOutput) {
-      throw new PluginBreach("output_cap", `expected at most ${maxOutput} bytes of output, got more`);
+      this.fail(new PluginBreach("output_cap", `expected at most ${maxOutput} bytes of output, got more`));
     }
-    this.#charge(Math.max(0, Math.ceil(length / 8)));
-    this.#output = this.#memory.copy(offset, length);
+    if (length < 0 || Number(address & offsetMask) + length > Number(memory.length(address))) {
+      this.fail(new PluginBreach("host_call", "expected output inside a block of the host's memory"));
+    }
+    this.#charge(Math.ceil(length / 8));
+    this.#output = { memory, address, length };
   }
 
-  /** Counts logged bytes and discards them: a plugin sees secrets, so its log must not reach ours. */
-  #log(offset: number): void {
-    this.#logged += this.#memory.lengthOf(offset);
+  #log(bytes: number): void {
+    this.#logged += bytes;
     if (this.#logged > maxLogBytes) {
-      throw new PluginBreach("log_cap", `expected at most ${maxLogBytes} bytes of log a call, got more`);
+      this.fail(new PluginBreach("log_cap", `expected at most ${maxLogBytes} bytes of log a call, got more`));
     }
   }
-}
 
-/** The host memory of one call: its output, and the buffers it is built from. */
-const maxBytes = 1_048_576;
-const maxBlocks = 4_096;
-/** The memory kept between calls; a call that needs more makes it grow. */
-const usualBytes = 16_384;
-/** No block starts at 0, which means "none". */
-const firstOffset = 8;
-
-/** Host memory for one call of a plugin. Every access is checked; all of it is zeroed after the call. */
-class HostMemory {
-  #bytes = new Uint8Array(usualBytes);
-  #view = new DataView(this.#bytes.buffer);
-  readonly #lengths = new Map<number, number>();
-  #used = firstOffset;
-
-  alloc(length: number): number {
-    const fits = length >= 0 && length <= maxBytes - this.#used && this.#lengths.size < maxBlocks;
-    if (!fits)
-      throw new PluginBreach("host_call", `expected \`alloc\` within ${maxBytes} bytes and ${maxBlocks} blocks`);
-    if (length === 0) return 0;
-    const offset = this.#used;
-    this.#lengths.set(offset, length);
-    // Blocks start at multiples of 8.
-    this.#used = Math.min(maxBytes, offset + Math.ceil(length / 8) * 8);
-    if (this.#used > this.#bytes.length) this.#grow();
-    return offset;
+  #getConfig(memory: HostMemory, key: bigint): bigint {
+    const name = this.#keyAt(memory, key);
+    const value = name !== undefined && Object.hasOwn(this.#config, name) ? this.#config[name] : undefined;
+    if (value === undefined) return 0n;
+    this.#charge(Math.ceil(value.length / 8));
+    return this.#store(memory, new TextEncoder().encode(value));
   }
 
-  /** The length of the block at an offset, or 0. */
-  lengthOf(offset: number): number {
-    return this.#lengths.get(offset) ?? 0;
+  #getVariable(memory: HostMemory, key: bigint): bigint {
+    const value = this.#variables.get(this.#keyAt(memory, key) ?? "");
+    return value === undefined ? 0n : this.#store(memory, value);
   }
 
-  loadU8(offset: number): number {
-    return this.#bytes[this.#check(offset, 1)] ?? 0;
+  /** A variable without a value is removed. What variables hold counts as host memory until the call ends. */
+  #setVariable(memory: HostMemory, key: bigint, value: bigint): void {
+    const name = this.#keyAt(memory, key);
+    if (name === undefined) return;
+    if (value === 0n) {
+      this.#variables.delete(name);
+      return;
+    }
+    const bytes = memory.read(value)?.bytes() ?? none;
+    this.#charge(blockCharge + Math.ceil(bytes.length / 8));
+    const isNew = !this.#variables.has(name);
+    if ((isNew && this.#variables.size >= maxVariables) || bytes.length > maxBytes - this.#bytes) {
+      const limit = `${maxVariables} variables and ${maxBytes} bytes of host memory`;
+      this.fail(new PluginBreach("host_call", `expected \`var_set\` within ${limit}`));
+    }
+    this.#bytes += bytes.length;
+    this.#variables.set(name, bytes.slice());
   }
 
-  loadU64(offset: number): bigint {
-    return this.#view.getBigUint64(this.#check(offset, 8), true);
-  }
-
-  storeU8(offset: number, value: number): void {
-    this.#bytes[this.#check(offset, 1)] = value;
-  }
-
-  storeU64(offset: number, value: bigint): void {
-    this.#view.setBigUint64(this.#check(offset, 8), value, true);
-  }
-
-  /** Returns a copy of a range. */
-  copy(offset: number, length: number): Uint8Array {
-    if (length === 0) return new Uint8Array();
-    return this.#bytes.slice(this.#check(offset, length), offset + length);
-  }
-
-  /** Zeroes everything, so that nothing of this call remains for the next. */
-  clear(): void {
-    if (this.#bytes.length > usualBytes) this.#replace(new Uint8Array(usualBytes));
-    else this.#bytes.fill(0, 0, this.#used);
-    if (this.#lengths.size > 0) this.#lengths.clear();
-    this.#used = firstOffset;
-  }
-
-  #grow(): void {
-    const grown = new Uint8Array(Math.min(maxBytes, Math.max(this.#used, this.#bytes.length * 2)));
-    grown.set(this.#bytes);
-    this.#replace(grown);
-  }
-
-  #replace(bytes: Uint8Array<ArrayBuffer>): void {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer);
-  }
-
-  #check(offset: number, length: number): number {
-    if (offset >= firstOffset && length >= 0 && offset + length <= this.#used) return offset;
-    throw new PluginBreach("host_call", "expected an offset inside the memory that was allocated");
+  /** The text of a block; undefined for none, and for one that is no name of anything. */
+  #keyAt(memory: HostMemory, address: bigint): string | undefined {
+    const length = Number(memory.length(address));
+    if (length === 0 || length > maxKeyBytes) return undefined;
+    this.#charge(Math.ceil(length / 8));
+    const bytes = memory.read(address)?.bytes();
+    return bytes && decoder.decode(bytes);
   }
 }

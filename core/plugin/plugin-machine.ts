@@ -1,220 +1,226 @@
+import type { Plugin } from "@extism/extism";
 import { entryPoint } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
+import { openEngine } from "./engine.ts";
 import { HostCall } from "./host-call.ts";
+import { type InstanceState, restoreSnapshot, type Snapshot } from "./snapshot.ts";
 import { hostExports, type MeteredModule, stackBytes } from "./wasm/meter.ts";
+import { pageBytes } from "./wasm/module.ts";
 
-const pageBytes = 65_536;
+const none = new Uint8Array();
 
 /** A checked, metered, compiled and initialised module. Can be shared between threads. */
 export interface CompiledModule extends Pick<MeteredModule, "state"> {
   readonly module: WebAssembly.Module;
   readonly snapshot: Snapshot;
+  /** The values of `config_get`. */
+  readonly config: Readonly<Record<string, string>>;
 }
 
 /** Runs calls of one plugin, one at a time. Every call starts from the same state, whatever the previous one did. */
 export class PluginMachine {
   /** Fuel used by the last call; more than its limit where that ran out. */
   fuelUsed = 0;
+  /** The engine's own error of the last call, if it ended in one. */
+  engineError: Promise<unknown> = Promise.resolve(undefined);
   readonly #compiled: CompiledModule;
   readonly #snapshot: Snapshot;
   #instance: PluginInstance | undefined;
+  #opening: Promise<void> | undefined;
 
-  /** Throws PluginBreach where the module cannot be instantiated. */
-  constructor(compiled: CompiledModule) {
+  private constructor(compiled: CompiledModule) {
     this.#compiled = compiled;
     // A private copy: copying from shared memory is slow.
     this.#snapshot = { ...compiled.snapshot, bytes: compiled.snapshot.bytes.slice() };
-    this.#instance = this.#newInstance();
   }
 
-  /** Calls an export of the plugin and returns a copy of its output. Throws PluginBreach. */
+  /** Rejects with PluginBreach where the module cannot be instantiated. */
+  static async open(compiled: CompiledModule): Promise<PluginMachine> {
+    const machine = new PluginMachine(compiled);
+    await machine.prepare();
+    return machine;
+  }
+
+  /** False after a call that grew its memory, until `prepare` resolves: memory cannot shrink, so its instance is gone. */
+  get isReady(): boolean {
+    return this.#instance !== undefined;
+  }
+
+  /** Makes an instance where there is none. */
+  async prepare(): Promise<void> {
+    if (this.#instance !== undefined) return;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    await this.#opening;
+  }
+
+  /**
+   * Calls an export of the plugin and returns a copy of its output. Runs to its end at once, so calls cannot overlap.
+   * Throws PluginBreach. Must be ready.
+   */
   call(input: Uint8Array, fuelLimit: number, entry: string = entryPoint): Uint8Array {
-    const instance = this.#instance ?? this.#newInstance();
+    const instance = this.#instance;
+    if (instance === undefined) throw new TypeError("PluginMachine: expected a call of a machine that is ready");
     // An instance is reused only after it was reset.
     this.#instance = undefined;
     try {
       instance.refill(fuelLimit);
-      instance.host.begin(input);
-      if (instance.run(entry) !== 0) {
-        throw new PluginBreach("plugin_error", "the plugin answered with an error code");
-      }
+      instance.run(entry, input);
       return instance.host.answer();
     } finally {
       this.fuelUsed = instance.fuelUsed;
+      this.engineError = instance.engineError;
       this.#reset(instance);
     }
   }
 
   #reset(instance: PluginInstance): void {
-    instance.host.end();
-    // Memory cannot shrink and its size is visible, so a grown instance is dropped.
+    instance.clearHost();
     if ((instance.state.memory?.buffer.byteLength ?? 0) > this.#snapshot.memoryBytes) return;
     restoreSnapshot(this.#snapshot, instance.state);
     this.#instance = instance;
   }
 
-  #newInstance(): PluginInstance {
-    const { module, state } = this.#compiled;
-    const instance = new PluginInstance(module, state);
+  async #open(): Promise<void> {
+    const instance = await PluginInstance.open(this.#compiled);
     const { memory } = instance.state;
-    // Initialisation, which does not run again, may have grown the memory.
     memory?.grow((this.#snapshot.memoryBytes - memory.buffer.byteLength) / pageBytes);
     restoreSnapshot(this.#snapshot, instance.state);
-    return instance;
+    this.#instance = instance;
   }
 }
 
-/** One instance of a metered module: runs its exports with fuel and classifies their failures. */
+type OpenedModule = Pick<CompiledModule, "module" | "state" | "config">;
+
+/** A plugin of Extism made of a metered module: runs its exports with fuel and classifies their failures. */
 export class PluginInstance {
   readonly host: HostCall;
-  readonly state: InstanceState;
-  readonly #instance: WebAssembly.Instance;
-  readonly #fuel: WebAssembly.Global;
-  readonly #stack: WebAssembly.Global;
-  readonly #refused: WebAssembly.Global;
+  engineError: Promise<unknown> = Promise.resolve(undefined);
+  #plugin: Plugin | undefined;
+  #parts: InstanceParts | undefined;
   #fuelLimit = 0;
 
-  /** `state` names the exports of the mutable globals. Runs nothing of the module yet. Throws PluginBreach. */
-  constructor(module: WebAssembly.Module, state: readonly string[]) {
-    this.host = new HostCall((fuel) => this.#charge(fuel));
-    this.#instance = instantiate(module, { host: this.host.functions });
-    this.#fuel = this.#global(hostExports.fuel);
-    this.#stack = this.#global(hostExports.stack);
-    this.#refused = this.#global(hostExports.refused);
-    const { memory } = this.#instance.exports;
-    this.state = {
-      memory: memory instanceof WebAssembly.Memory ? memory : undefined,
-      globals: state.map((name) => this.#global(name)),
-    };
+  private constructor({ config }: OpenedModule) {
+    this.host = new HostCall({
+      charge: (fuel) => this.#charge(fuel),
+      guestMemory: () => this.#parts?.state.memory,
+      config,
+    });
+  }
+
+  /** `state` names the exports of the mutable globals. Runs nothing of the module yet. Rejects with PluginBreach. */
+  static async open(opened: OpenedModule): Promise<PluginInstance> {
+    const instance = new PluginInstance(opened);
+    instance.#plugin = await openEngine(opened.module, instance.host.functions);
+    instance.#parts = partsOf((await instance.#plugin.getInstance()).exports, opened.state);
+    return instance;
+  }
+
+  get state(): InstanceState {
+    return this.#opened.state;
   }
 
   /** Resets fuel, stack and the refused-growth flag for the next run. */
   refill(fuelLimit: number): void {
+    const { fuel, stack, refused } = this.#opened;
     this.#fuelLimit = fuelLimit;
-    this.#fuel.value = BigInt(fuelLimit);
-    this.#stack.value = stackBytes;
-    this.#refused.value = 0;
+    fuel.value = BigInt(fuelLimit);
+    stack.value = stackBytes;
+    refused.value = 0;
   }
 
   /** Fuel used since the last refill. */
   get fuelUsed(): number {
-    return this.#fuelLimit - Number(this.#fuel.value);
+    return this.#fuelLimit - Number(this.#opened.fuel.value);
   }
 
-  /** Calls an export and returns its result. Throws PluginBreach where it traps or exceeds a limit. */
-  run(name: string): unknown {
-    const entry = this.#instance.exports[name];
-    if (typeof entry !== "function") throw new TypeError("PluginInstance: expected a metered module");
-    try {
-      return entry();
-    } catch (error) {
-      throw this.#breachOf(error);
-    }
+  /** Calls an export with a copy of the input. Throws PluginBreach where it traps or exceeds a limit. */
+  run(name: string, input: Uint8Array = none): void {
+    const { ended } = this.#opened;
+    ended.value = 0;
+    // The engine runs the guest before it returns; only its promise is late. The guest could write into its input.
+    const called = this.#plugin?.call(name, new Uint8Array(input));
+    this.engineError = Promise.resolve(called).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    // A guest that did not return to its entry has not ended well, whatever the reason.
+    if (ended.value !== returnedZero) throw this.#breach();
   }
 
-  #charge(fuel: number): void {
-    const left = BigInt(this.#fuel.value) - BigInt(fuel);
-    this.#fuel.value = left;
-    if (left < 0n) throw this.#exhausted();
+  /** Clears what outlives a call beside the state of the guest. */
+  clearHost(): void {
+    this.host.end();
+    // Its blocks are let go at once: they hold what the call was about.
+    void this.#plugin?.reset();
+    // The engine's block 0 is a byte that it keeps from call to call.
+    this.#opened.storeByte?.(0n, 0);
   }
 
-  #exhausted(cause?: unknown): PluginBreach {
-    return new PluginBreach("fuel_exhausted", `expected an answer within ${this.#fuelLimit} units of fuel`, { cause });
+  get #opened(): InstanceParts {
+    if (this.#parts === undefined) throw new TypeError("PluginInstance: expected an open instance");
+    return this.#parts;
+  }
+
+  #charge(amount: number): void {
+    const { fuel } = this.#opened;
+    const left = BigInt(fuel.value) - BigInt(amount);
+    fuel.value = left;
+    if (left < 0n) this.host.fail(this.#exhausted());
+  }
+
+  #exhausted(): PluginBreach {
+    return new PluginBreach("fuel_exhausted", `expected an answer within ${this.#fuelLimit} units of fuel`);
   }
 
   /** The meter's globals distinguish its traps from the module's. */
-  #breachOf(error: unknown): unknown {
-    if (error instanceof PluginBreach) return error;
-    if (BigInt(this.#fuel.value) < 0n) return this.#exhausted(error);
-    // The engine's own limit is a RangeError; the meter's limit is reached first.
-    if (Number(this.#stack.value) < 0 || error instanceof RangeError) {
-      return new PluginBreach("call_depth", `expected calls within ${stackBytes} bytes of stack`, { cause: error });
+  #breach(): PluginBreach {
+    const { fuel, stack, refused, ended } = this.#opened;
+    if (ended.value === returnedOther) {
+      return new PluginBreach("plugin_error", "the plugin answered with an error code");
     }
-    if (!(error instanceof WebAssembly.RuntimeError)) return error;
-    if (this.#refused.value !== 0) {
-      return new PluginBreach("memory_cap", "the plugin failed after its memory's cap was met", { cause: error });
+    if (this.host.breach !== undefined) return this.host.breach;
+    if (BigInt(fuel.value) < 0n) return this.#exhausted();
+    if (Number(stack.value) < 0) {
+      return new PluginBreach("call_depth", `expected calls within ${stackBytes} bytes of stack`);
     }
-    return new PluginBreach("trap", "the plugin trapped", { cause: error });
-  }
-
-  #global(name: string): WebAssembly.Global {
-    const global = this.#instance.exports[name];
-    if (!(global instanceof WebAssembly.Global)) throw new TypeError("PluginInstance: expected a metered module");
-    return global;
+    if (refused.value !== 0) return new PluginBreach("memory_cap", "the plugin failed after its memory's cap was met");
+    return new PluginBreach("trap", "the plugin trapped");
   }
 }
 
-/** Instantiates the module, which copies its segments. */
-function instantiate(...parts: ConstructorParameters<typeof WebAssembly.Instance>): WebAssembly.Instance {
-  try {
-    return new WebAssembly.Instance(...parts);
-  } catch (error) {
-    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-    throw new PluginBreach("trap", "the module has a segment outside its memory or its table");
-  }
+/** The values of `ended`. */
+const returnedZero = 1;
+const returnedOther = 2;
+
+/** The exports of a metered module. */
+interface InstanceParts {
+  readonly state: InstanceState;
+  readonly fuel: WebAssembly.Global;
+  readonly stack: WebAssembly.Global;
+  readonly refused: WebAssembly.Global;
+  readonly ended: WebAssembly.Global;
+  readonly storeByte: ((address: bigint, value: number) => unknown) | undefined;
 }
 
-const chunkBytes = 4_096;
-
-/** A range of memory before each call: bytes stored in the snapshot at `from`, or zeros where `from` is undefined. */
-interface MemoryRange {
-  readonly at: number;
-  readonly length: number;
-  readonly from: number | undefined;
-}
-
-/** The state of an instance before each call: plain data whose bytes threads share. */
-export interface Snapshot {
-  /** In the order of the instance's globals. */
-  readonly globals: readonly (number | bigint)[];
-  readonly memoryBytes: number;
-  /** Covers the whole memory. */
-  readonly ranges: readonly MemoryRange[];
-  readonly bytes: Uint8Array;
-}
-
-/** The mutable state of an instance: its memory, if it has one, and its mutable globals. */
-interface InstanceState {
-  readonly memory: WebAssembly.Memory | undefined;
-  readonly globals: readonly WebAssembly.Global[];
-}
-
-export function takeSnapshot({ memory, globals }: InstanceState): Snapshot {
-  const now = new Uint8Array(memory?.buffer ?? new ArrayBuffer(0));
-  const ranges = rangesOf(now);
-  const kept = ranges.filter(({ from }) => from !== undefined);
-  const bytes = new Uint8Array(new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0)));
-  for (const { at, length, from } of kept) bytes.set(now.subarray(at, at + length), from);
-  return { globals: globals.map(({ value }) => value), memoryBytes: now.length, ranges, bytes };
-}
-
-/** Restores an instance's globals and the snapshot's memory. */
-function restoreSnapshot({ globals, ranges, bytes }: Snapshot, state: InstanceState): void {
-  for (let index = 0; index < globals.length; index++) {
-    const global = state.globals[index];
-    const value = globals[index];
-    if (global !== undefined && value !== undefined) global.value = value;
-  }
-  if (state.memory === undefined) return;
-  const memory = new Uint8Array(state.memory.buffer);
-  for (const { at, length, from } of ranges) {
-    if (from === undefined) memory.fill(0, at, at + length);
-    else memory.set(bytes.subarray(from, from + length), at);
-  }
-}
-
-function rangesOf(memory: Uint8Array): MemoryRange[] {
-  const ranges: MemoryRange[] = [];
-  let kept = 0;
-  for (let at = 0; at < memory.length; at += chunkBytes) {
-    const isKept = memory.subarray(at, at + chunkBytes).some((byte) => byte !== 0);
-    const last = ranges.at(-1);
-    if (last !== undefined && (last.from !== undefined) === isKept) {
-      ranges[ranges.length - 1] = { ...last, length: last.length + chunkBytes };
-    } else {
-      ranges.push({ at, length: chunkBytes, from: isKept ? kept : undefined });
-    }
-    if (isKept) kept += chunkBytes;
-  }
-  return ranges;
+function partsOf(exports: Readonly<Record<string, unknown>>, state: readonly string[]): InstanceParts {
+  const global = (name: string): WebAssembly.Global => {
+    const value = exports[name];
+    if (!(value instanceof WebAssembly.Global)) throw new TypeError("PluginInstance: expected a metered module");
+    return value;
+  };
+  const { memory } = exports;
+  const storeByte = exports[hostExports.storeByte];
+  return {
+    state: {
+      memory: memory instanceof WebAssembly.Memory ? memory : undefined,
+      globals: state.map(global),
+    },
+    fuel: global(hostExports.fuel),
+    stack: global(hostExports.stack),
+    refused: global(hostExports.refused),
+    ended: global(hostExports.ended),
+    storeByte: typeof storeByte === "function" ? (storeByte as InstanceParts["storeByte"]) : undefined,
+  };
 }

@@ -5,6 +5,8 @@ import type { PluginPool, PoolReply } from "./plugin-pool.ts";
 export interface PluginRunnerOptions {
   readonly plugin: string;
   readonly compiled: CompiledModule;
+  /** Runs calls on the main thread; undefined where the pool runs them all. */
+  readonly machine: PluginMachine | undefined;
   /** The fuel limit of a call. */
   readonly fuel: number;
   /** The fuel that the main thread may spend on a call before the pool runs it. */
@@ -16,9 +18,17 @@ export interface PluginRunnerOptions {
   readonly onSpent: (share: number) => void;
 }
 
-/** Above this much memory, resetting an instance takes too long for the main thread. */
-const maxMemoryHere = 1_048_576;
+/** Above this much memory, resetting an instance takes too long for the main thread. Rust begins with 1.3 MiB. */
+const maxMemoryHere = 1_572_864;
 let lastKey = 0;
+
+/**
+ * Makes the machine of the main thread; undefined for a module that runs in the pool alone. Rejects with PluginBreach
+ * where the module cannot be instantiated.
+ */
+export async function openHere(compiled: CompiledModule): Promise<PluginMachine | undefined> {
+  return compiled.snapshot.memoryBytes > maxMemoryHere ? undefined : PluginMachine.open(compiled);
+}
 
 /**
  * Runs calls of one plugin: on this thread, up to a slice of fuel; where that runs out, again from the start in the
@@ -27,14 +37,11 @@ let lastKey = 0;
 export class PluginRunner {
   readonly #options: PluginRunnerOptions;
   readonly #slices: Slices;
-  readonly #machine: PluginMachine | undefined;
   readonly #key = ++lastKey;
 
-  /** Throws PluginBreach where the module cannot be instantiated. */
   constructor(options: PluginRunnerOptions) {
     this.#options = options;
     this.#slices = new Slices(options.sliceFuel);
-    if (options.compiled.snapshot.memoryBytes <= maxMemoryHere) this.#machine = new PluginMachine(options.compiled);
   }
 
   /**
@@ -42,21 +49,26 @@ export class PluginRunner {
    * else rejects with it.
    */
   run(input: Uint8Array, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
-    if (this.#machine === undefined) return this.#runInPool(input, tenant, key);
-    const { fuel, elapsedMs } = this.#options;
+    const { fuel, elapsedMs, machine } = this.#options;
+    if (machine === undefined) return this.#runInPool(input, tenant, key);
+    if (!machine.isReady) {
+      // A machine that cannot be made again leaves all calls to the pool, which reports why.
+      machine.prepare().catch(() => undefined);
+      return this.#runInPool(input, tenant, key);
+    }
     const slice = Math.min(fuel, this.#slices.of(tenant));
     const started = elapsedMs();
     try {
-      const answer = this.#machine.call(input, slice);
+      const answer = machine.call(input, slice);
       this.#slices.answered(tenant);
-      this.#reportFuel(this.#machine.fuelUsed);
+      this.#reportFuel(machine.fuelUsed);
       return answer;
     } catch (error) {
       if (slice < fuel && error instanceof PluginBreach && error.reason === "fuel_exhausted") {
         this.#slices.usedUp(tenant, elapsedMs() - started);
         return this.#runInPool(input, tenant, key);
       }
-      this.#reportFuel(this.#machine.fuelUsed);
+      this.#reportFuel(machine.fuelUsed);
       throw error;
     }
   }

@@ -6,11 +6,11 @@ import { encodeInput } from "./abi.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { compileModule } from "./compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
-import { PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
+import { openHere, PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
 import { readPluginVerdict } from "./plugin-verdict.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 
-export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
+export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled" | "machine"> {
   /** The module as built by its author. */
   readonly module: Uint8Array;
   /** Pages of 64 KiB. */
@@ -29,7 +29,7 @@ export function compilePlugin({ module, memoryPages, onCompiled, ...options }: P
       settings: options.settings,
     });
     await onCompiled?.(compiled);
-    return new PluginPolicy({ ...options, compiled });
+    return new PluginPolicy({ ...options, compiled, machine: await openHere(compiled) });
   });
 }
 
@@ -42,7 +42,7 @@ interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" 
 export function admitModule({ name, module, ...order }: AdmissionOptions): Promise<CompiledModule> {
   return asPluginInvalid(name, async () => {
     const compiled = await compileModule({ bytes: module, ...order });
-    new PluginMachine(compiled);
+    await PluginMachine.open(compiled);
     return compiled;
   });
 }
@@ -94,7 +94,6 @@ export class PluginPolicy implements Policy {
   readonly #breaker: Breaker;
   readonly #runner: PluginRunner;
 
-  /** Throws PluginBreach where the module cannot be instantiated. */
   constructor(options: PluginPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;

@@ -12,9 +12,9 @@ if (process.platform === "linux") setPriority(Math.min(19, getPriority() + 10));
 /** The machines of this thread, least recently used first. */
 const machines = new Map<number, PluginMachine>();
 
-parentPort?.on("message", (order: PoolOrder) => parentPort?.postMessage(answer(order)));
+parentPort?.on("message", async (order: PoolOrder) => parentPort?.postMessage(await answer(order)));
 
-function answer({ compiled, machine: key, fuel, input }: PoolOrder): PoolReply {
+async function answer({ compiled, machine: key, fuel, input }: PoolOrder): Promise<PoolReply> {
   let machine: PluginMachine | undefined;
   const started = performance.now();
   const cost = (): { fuelUsed: number; tookMs: number } => ({
@@ -22,8 +22,9 @@ function answer({ compiled, machine: key, fuel, input }: PoolOrder): PoolReply {
     tookMs: performance.now() - started,
   });
   try {
-    machine = machines.get(key) ?? new PluginMachine(compiled);
+    machine = machines.get(key) ?? (await PluginMachine.open(compiled));
     remember(key, machine);
+    await machine.prepare();
     const answer = machine.call(input, fuel);
     return { answer, ...cost() };
   } catch (error) {

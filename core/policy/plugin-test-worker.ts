@@ -8,4 +8,4 @@ const niceness = 10;
 if (process.platform === "linux") setPriority(niceness);
 
 const { plugin, cases } = workerData as PluginTestOrder;
-for (const each of cases) parentPort?.postMessage(runPluginOnce(plugin, each));
+for (const each of cases) parentPort?.postMessage(await runPluginOnce(plugin, each));

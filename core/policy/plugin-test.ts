@@ -6,6 +6,7 @@ import type { Verdict } from "../action/policy.ts";
 import { findRedactionFault } from "../action/redaction.ts";
 import { encodeInput } from "../plugin/abi.ts";
 import { PluginBreach } from "../plugin/breach.ts";
+import { configOf } from "../plugin/compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
 import type { PluginSource } from "./plugin-source.ts";
@@ -38,8 +39,9 @@ interface PluginRun {
 }
 
 /** Calls a plugin once from its fresh state, for tests: without breaker and observer. */
-export function runPluginOnce({ compiled, name, fuel }: TestedPlugin, { settings, action }: TestInput): PluginRun {
-  const machine = new PluginMachine(compiled);
+export async function runPluginOnce(plugin: TestedPlugin, { settings, action }: TestInput): Promise<PluginRun> {
+  const { compiled, name, fuel } = plugin;
+  const machine = await PluginMachine.open({ ...compiled, config: configOf(settings) });
   const end = (verdict: Verdict, stack?: string): PluginRun => {
     return { verdict, fuelUsed: Math.min(fuel, machine.fuelUsed), stack };
   };
@@ -50,7 +52,8 @@ export function runPluginOnce({ compiled, name, fuel }: TestedPlugin, { settings
     return end(fault === undefined ? verdict : blocked(fault));
   } catch (breach) {
     if (!(breach instanceof PluginBreach)) throw breach;
-    const { stack } = breach.cause instanceof Error ? breach.cause : breach;
+    const engineError = await machine.engineError;
+    const { stack } = engineError instanceof Error ? engineError : breach;
     return end(blocked(breach.message), stack);
   }
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../action/error.ts";
 import type { ExtensionFiles, ExtensionKind } from "./verified-extension.ts";
 
 const maxFiles = 256;
-const maxFile = 1_048_576;
+const maxFile = 4_194_304;
 const maxBytes = 16_777_216;
 const maxFolder = 8;
 const maxPath = 512;
@@ -47,7 +47,7 @@ export interface ExtensionFolder extends ExtensionFiles {
 
 /**
  * Reads every file of a folder once, except a plugin author's working folders (`.git`, `build`, `node_modules`); later
- * checks and the compiler use these bytes. At most 256 files, each at most 1 MiB and 16 MiB in all, 8 folders deep, no
+ * checks and the compiler use these bytes. At most 256 files, each at most 4 MiB and 16 MiB in all, 8 folders deep, no
  * symbolic links (the folder itself may be one), only files and folders. Throws EXTENSION_INVALID with every fault.
  */
 export async function readExtensionFolder(path: string, kind: ExtensionKind): Promise<ExtensionFolder> {

@@ -29,13 +29,29 @@ export class LentMemory {
     return this.#lengths.get(offset) ?? 0;
   }
 
+  holds(offset: number, length: number): boolean {
+    return length === 0 || (offset >= firstOffset && length >= 0 && offset + length <= this.#end);
+  }
+
   /** Returns the offset where that many bytes from it on are allocated. */
   check(offset: number, length: number): number {
-    if (offset >= firstOffset && length >= 0 && offset + length <= this.#end) return offset;
-    throw new PluginFault("host_call", "expected an offset inside the memory that was allocated");
+    if (this.holds(offset, length)) return offset;
+    throw new PluginFault("trap", "expected an offset inside the memory that was allocated");
   }
 
   copy(offset: number, length: number): Uint8Array {
     return length === 0 ? new Uint8Array() : this.bytes.slice(this.check(offset, length), offset + length);
+  }
+
+  /** The offset of a new block with these bytes. */
+  store(bytes: Uint8Array): number {
+    const offset = this.alloc(bytes.length);
+    this.bytes.set(bytes, offset);
+    return offset;
+  }
+
+  /** The text of the block that begins at an offset. */
+  textAt(offset: number): string {
+    return new TextDecoder().decode(this.copy(offset, this.lengthOf(offset)));
   }
 }

@@ -32,7 +32,7 @@ export async function loadPlugin(
   const { name, module, defaults } = await readPluginFiles(path);
   const compiled = new WebAssembly.Module(module);
   const merged: JsonObject = { ...defaults, ...settings };
-  const { evaluate, validate_settings: check } = begin(compiled, new Host(new Uint8Array(), log));
+  const { evaluate, validate_settings: check } = begin(compiled, new Host(new Uint8Array(), log, merged));
   if (typeof evaluate !== "function") throw new TypeError("expected the module to export `evaluate`");
   const ask = (entry: string, input: Partial<PluginInput>): Uint8Array => callOnce(compiled, entry, input, log);
   if (typeof check === "function") checkSettings(ask("validate_settings", { settings: merged }));
@@ -47,7 +47,7 @@ export async function loadPlugin(
 function callOnce(module: WebAssembly.Module, entry: string, input: Partial<PluginInput>, log: Log): Uint8Array {
   const bytes = new TextEncoder().encode(JSON.stringify(input));
   if (bytes.length > maxInput) throw new PluginFault("input_cap", `expected at most ${maxInput} bytes`);
-  const host = new Host(bytes, log);
+  const host = new Host(bytes, log, input.settings);
   const run = begin(module, host)[entry];
   if (typeof run !== "function") throw new TypeError(`expected the module to export \`${entry}\``);
   if (trapping(() => run()) !== 0) throw new PluginFault("plugin_error", "the plugin answered with an error code");

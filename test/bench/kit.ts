@@ -10,7 +10,7 @@ const calls = 200;
 const fuel = 5_000_000;
 
 const module = await buildAssembly("test/fixture/five-conditions");
-const machine = new PluginMachine(await compileModule({ bytes: module, memoryPages: 16, fuel, settings: {} }));
+const machine = await PluginMachine.open(await compileModule({ bytes: module, memoryPages: 16, fuel, settings: {} }));
 const options = { overwrite: true, mode: 511, comment: "lorem ipsum dolor sit amet ".repeat(18) };
 const action = makeAction({ tool: "write_file", arguments: { path: "/etc/hosts", options } });
 

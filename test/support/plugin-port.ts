@@ -20,6 +20,8 @@ export const portsOfOneThread: PluginPorts = {
 /** A policy that answers at once. */
 export interface ImmediatePolicy extends Policy {
   evaluate(action: ActionEnvelope): Verdict;
+  /** The same, also after a call for which the plugin's memory grew: then the pool answers. */
+  settle(action: ActionEnvelope): Promise<Verdict>;
 }
 
 /** The same policy, for who knows that it answers at once. */
@@ -29,5 +31,5 @@ export function immediate(policy: Policy): ImmediatePolicy {
     if (verdict instanceof Promise) throw new TypeError("expected an answer at once");
     return verdict;
   };
-  return { ref: policy.ref, mode: policy.mode, evaluate };
+  return { ref: policy.ref, mode: policy.mode, evaluate, settle: async (action) => policy.evaluate(action) };
 }

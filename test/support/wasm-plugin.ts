@@ -47,7 +47,7 @@ export interface OpenedPlugin {
 /** A plugin called `sample` in the sandbox, which answers at once. */
 export async function openSample(
   module: string | Uint8Array,
-  changed: Partial<Omit<PluginOptions, "module" | "observer">> = {},
+  changed: Partial<Omit<PluginOptions, "module">> = {},
 ): Promise<OpenedPlugin> {
   const breaches: BreachReason[] = [];
   const rests: string[] = [];

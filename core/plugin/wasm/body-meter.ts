@@ -2,7 +2,7 @@ import { type BinaryReader, BinaryWriter, checkBound, hex } from "./binary.ts";
 import { type Body, type FunctionType, type ParsedModule, readIndex, readValueType, valueTypes } from "./module.ts";
 import { bulk, type Opcode, op, opcodeOf, prefixedOpcodeOf } from "./opcode.ts";
 
-const maxBlocks = 128;
+const maxBlocks = 1_024;
 /**
  * The largest number of functions: the engine recompiles hot ones in background threads, which takes seconds with tens
  * of thousands.
@@ -60,6 +60,8 @@ export class BodyMeter {
   readonly #frames: number[] = [];
   readonly #locals: number;
   #charge: Charge;
+  /** True where an instruction grows the memory. */
+  grows = false;
   #loops = 0;
   #dead = false;
   #height = 0;
@@ -124,7 +126,7 @@ export class BodyMeter {
     if (first === op.end || first === op.else) this.#close(first);
     else if (opcode.immediate === "block") this.#openBlock(first, from);
     else if (opcode.immediate === "function") this.#call(from);
-    else if (opcode.immediate === "indirect") this.#callIndirect(from);
+    else if (opcode.immediate === "indirect") this.#callIndirect();
     else this.#copy(opcode, first, second, from);
   }
 
@@ -132,13 +134,16 @@ export class BodyMeter {
     const { code } = this.#body;
     const scope = { labels: this.#blocks.length, locals: this.#locals, globals: this.#module.globals.length };
     for (const label of readImmediate(code, opcode, scope)) this.#fork(label);
-    const grows = first === op.memoryGrow;
-    if (grows) chargeByLength(this.#out, this.#globals, this.#locals, pageCharge);
-    else if (second !== undefined && second >= bulk.copy) {
+    if (second !== undefined && second >= bulk.copy) {
       chargeByLength(this.#out, this.#globals, this.#locals, byteCharge);
-    }
-    this.#out.write(code.since(from));
-    if (grows) noteRefusal(this.#out, this.#globals, this.#locals);
+      // Indices of memory 0 may be written long.
+      this.#out.write(second === bulk.copy ? [op.prefix, second, 0, 0] : [op.prefix, second, 0]);
+    } else if (first === op.memoryGrow) {
+      chargeByLength(this.#out, this.#globals, this.#locals, pageCharge);
+      indexed(this.#out, op.call, this.#globals.grow);
+      this.grows = true;
+    } else if (first === op.memorySize) indexed(this.#out, op.globalGet, this.#globals.pages);
+    else this.#out.write(code.since(from));
     this.#move(opcode.pushes);
     if (first === op.unreachable || first === op.br || first === op.brTable || first === op.return) this.#leave();
     else if (first === op.brIf) this.#charge = this.#startCharge();
@@ -163,11 +168,14 @@ export class BodyMeter {
     this.#wrapCall(code.since(from), this.#module.types[this.#module.functions[index] ?? -1]);
   }
 
-  #callIndirect(from: number): void {
+  #callIndirect(): void {
     const { code } = this.#body;
     const type = readIndex(code, this.#module.types.length, "a type");
-    code.expect(0x00, "table 0");
-    this.#wrapCall(code.since(from), this.#module.types[type]);
+    readIndex(code, 1, "a table");
+    const instruction = new BinaryWriter();
+    indexed(instruction, op.callIndirect, type);
+    instruction.write([0]);
+    this.#wrapCall(instruction.bytes, this.#module.types[type]);
   }
 
   #wrapCall(instruction: Uint8Array, type: FunctionType | undefined): void {
@@ -255,8 +263,8 @@ function skipImmediate(code: BinaryReader, { immediate, width }: Opcode, scope: 
   if (immediate === "local") readIndex(code, scope.locals, "a local");
   else if (immediate === "global") readIndex(code, scope.globals, "a global");
   else if (immediate === "access") skipAccess(code, width);
-  else if (immediate === "memory") code.expect(0x00, "memory 0");
-  else if (immediate === "memories") for (const _ of "12") code.expect(0x00, "memory 0");
+  else if (immediate === "memory") readIndex(code, 1, "a memory");
+  else if (immediate === "memories") for (const _ of "12") readIndex(code, 1, "a memory");
   else if (immediate === "i32") code.signed(32);
   else if (immediate === "i64") code.signed(64);
   else if (immediate === "f32") code.take(4);
@@ -279,7 +287,7 @@ function skipAccess(code: BinaryReader, width: number): void {
   code.u32();
 }
 
-/** Indices of the globals that only injected code uses; they follow the module's own. */
+/** Indices of what only injected code uses; they follow the module's own. */
 export interface MeterGlobals {
   /** i64; negative once the fuel is spent. */
   readonly fuel: number;
@@ -287,9 +295,15 @@ export interface MeterGlobals {
   readonly stack: number;
   /** i32; 1 once the memory was refused to grow. */
   readonly refused: number;
+  /** i32; the size of the memory as the module sees it. */
+  readonly pages: number;
+  /** i32; 0 until an entry returned, 1 where it returned 0 or nothing, 2 where it returned another number. */
+  readonly ended: number;
+  /** The function that grows the memory. */
+  readonly grow: number;
 }
 
-const emptyBlock = 0x40;
+export const emptyBlock = 0x40;
 
 /** Deducts a constant from the fuel and traps where none is left. Returns the constant's position. */
 function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
@@ -333,15 +347,6 @@ function leaveFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
   return moveStack(writer, stack, op.i32Add);
 }
 
-/** Records that the memory did not grow. Leaves the result of `memory.grow` on the stack. */
-function noteRefusal(writer: BinaryWriter, { refused }: MeterGlobals, scratch: number): void {
-  indexed(writer, op.localTee, scratch);
-  writer.write([op.i32Const, 0x7f, op.i32Eq, op.if, emptyBlock, op.i32Const, 1]);
-  indexed(writer, op.globalSet, refused);
-  writer.write([op.end]);
-  indexed(writer, op.localGet, scratch);
-}
-
 function trapWithoutFuel(writer: BinaryWriter, fuel: number): void {
   indexed(writer, op.globalGet, fuel);
   writer.write([op.i64Const, 0, op.i64LtS, op.if, emptyBlock, op.unreachable, op.end]);
@@ -357,7 +362,7 @@ function moveStack(writer: BinaryWriter, stack: number, operation: number): numb
 }
 
 /** Writes an instruction about one global or one local. */
-function indexed(writer: BinaryWriter, operation: number, index: number): void {
+export function indexed(writer: BinaryWriter, operation: number, index: number): void {
   writer.write([operation]);
   writer.u32(index);
 }

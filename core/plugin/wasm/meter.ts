@@ -1,53 +1,150 @@
-import { initializer, settingsCheck } from "../abi.ts";
+import { abiModule, command, initializer, isNetworkFunction, settingsCheck } from "../abi.ts";
+import { wasiModule } from "../wasi.ts";
 import { BinaryWriter, checkBound, ModuleFault } from "./binary.ts";
-import { BodyMeter, type MeterGlobals, type Origin } from "./body-meter.ts";
+import { BodyMeter, emptyBlock, indexed, type MeterGlobals, type Origin } from "./body-meter.ts";
 import { type ModuleGlobal, type ParsedModule, valueTypes } from "./module.ts";
 import { op } from "./opcode.ts";
 
 /** A metered module, and the exports that the host uses. */
 export interface MeteredModule {
   readonly bytes: Uint8Array;
-  /** Exports of the module's mutable globals. */
+  /** Exports of the module's mutable globals, and of the size of its memory. */
   readonly state: readonly string[];
   /** Exports to run once, in this order, before the first call. */
   readonly initializers: readonly string[];
   /** True where it exports `validate_settings`. */
   readonly checksSettings: boolean;
+  /** The most pages of its memory. */
+  readonly maxPages: number;
+  /** The pages by which its memory may grow in a call before that costs a new instance. */
+  readonly growthPages: number;
+  /** The length of the metered module up to the functions that the meter adds. */
+  readonly ownBytes: number;
 }
 
 /** The exports that the host reads. The module's own exports are dropped, so none can shadow them. */
-export const hostExports = { memory: "memory", fuel: "fuel", stack: "stack", refused: "refused" } as const;
+export const hostExports = {
+  ...{ memory: "memory", fuel: "fuel", stack: "stack", refused: "refused", pages: "pages", ended: "ended" },
+  storeByte: "store_u8",
+} as const;
+
+/**
+ * The namespace under which a metered module imports WASI and the network: under their own names, the engine could bring
+ * what it has.
+ */
+export const closedNamespace = "gateway:closed";
+/** The names of exports: the engine would run some by itself, without fuel. */
+const exportNames: Readonly<Record<string, string>> = { [initializer]: "initialize", [command]: "command" };
+/** Zeroing these pages after each call takes less than a tenth of what a new instance does. */
+const growthPages = 4;
 
 /** Bytes of call stack by the computed frame sizes; the engine has about 980,000. */
 export const stackBytes = 262_144;
 
 /**
- * Rewrites a parsed module: each function metered, the memory's maximum at most `memoryPages`, the table fixed, the
- * start function an export that the host calls with fuel, and the meter's globals after those that the module can name.
- * Fills `origins`, where given, with every instruction in order.
+ * Rewrites a parsed module: each function metered, the memory's maximum at most `memoryPages` and its size a number
+ * that begins each call as it was, the table fixed, the start function and the entries exports that the host calls with
+ * fuel, and the meter's globals and functions after those that the module can name. Fills `origins`, where given, with
+ * every instruction in order.
  */
 export function meterModule(module: ParsedModule, memoryPages: number, origins?: Origin[]): MeteredModule {
-  const own = module.globals.length;
-  const globals: MeterGlobals = { fuel: own, stack: own + 1, refused: own + 2 };
+  const globals = globalsAfter(module);
+  const entries = entriesOf(module);
+  const limits = module.memory && limitsOf(module.memory, memoryPages);
   const writer = new BinaryWriter();
   writer.write([0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]);
   writer.section(1, typeSection(module));
   writer.section(2, importSection(module));
-  writer.section(3, functionSection(module));
+  writer.section(3, functionSection(module, entries.length, limits !== undefined));
   if (module.tableSize !== undefined) writer.section(4, tableSection(module.tableSize));
-  if (module.memory !== undefined) writer.section(5, memorySection(module.memory, memoryPages));
-  writer.section(6, globalSection(module.globals));
-  const initializers = module.start === undefined ? [] : ["start"];
-  if (module.entries.has(initializer)) initializers.push(initializer);
-  writer.section(7, exportSection(module, globals));
+  if (limits !== undefined) writer.section(5, memorySection(limits));
+  writer.section(6, globalSection(module));
+  writer.section(7, exportSection(module, globals, entries));
   if (module.elements.length > 0) writer.section(9, raw(module.elements));
-  const code = codeSection(module, globals, origins);
+  const { code, grows } = codeSection(module, globals, origins);
+  const ownLength = code.length;
+  for (const { index, answers } of entries) code.sized(bodyOf((body) => writeEntry(body, globals, index, answers)));
+  if (limits !== undefined) code.sized(bodyOf((body) => writeGrow(body, globals, limits.max)));
   writer.section(10, code);
   shift(origins, 0, writer.length - code.length);
+  const ownBytes = writer.length - code.length + ownLength;
   if (module.data.length > 0) writer.section(11, raw(module.data));
-  const state = stateOf(module.globals).map(([name]) => name);
-  const checksSettings = module.entries.has(settingsCheck);
-  return { bytes: writer.bytes.slice(), state, initializers, checksSettings };
+  return {
+    bytes: writer.bytes.slice(),
+    state: [...stateOf(module.globals).map(([name]) => name), hostExports.pages],
+    initializers: entries.flatMap(({ name, isInitializer }) => (isInitializer ? [name] : [])),
+    checksSettings: module.entries.has(settingsCheck),
+    maxPages: limits?.max ?? 0,
+    growthPages: grows ? growthPages : 0,
+    ownBytes,
+  };
+}
+
+function globalsAfter({ globals: { length }, functions, entries, start, imports }: ParsedModule): MeterGlobals {
+  const at = { fuel: length, stack: length + 1, refused: length + 2, pages: length + 3, ended: length + 4 };
+  return { ...at, grow: functions.length + entriesOf({ entries, start, imports }).length };
+}
+
+/** A function that the host calls: the index of the module's own, and whether it returns a number. */
+interface Entry {
+  readonly name: string;
+  readonly index: number;
+  readonly answers: boolean;
+  readonly isInitializer: boolean;
+}
+
+/** The entries in order: what begins the module first. */
+function entriesOf({ entries, start, imports }: Pick<ParsedModule, "entries" | "start" | "imports">): readonly Entry[] {
+  const list: Entry[] =
+    start === undefined ? [] : [{ name: "start", index: start, answers: false, isInitializer: true }];
+  const runsCommand = !entries.has(initializer) && !imports.some(({ module }) => module === wasiModule);
+  for (const [name, index] of entries) {
+    const isInitializer = name === initializer || name === command;
+    if (name === command && !runsCommand) continue;
+    list.push({ name: exportNames[name] ?? name, index, answers: !isInitializer, isInitializer });
+  }
+  return list;
+}
+
+/** A function without locals. */
+function bodyOf(write: (body: BinaryWriter) => void): Uint8Array {
+  const body = new BinaryWriter();
+  body.write([0]);
+  write(body);
+  return body.bytes;
+}
+
+/** Writes the code of `memory.grow`: moves the size that the module sees, and the memory itself where that is too small. */
+function writeGrow(writer: BinaryWriter, { refused, pages }: MeterGlobals, maxPages: number): void {
+  const [amount, minusOne] = [0, 0x7f];
+  indexed(writer, op.localGet, amount);
+  writer.write([op.i32Const]);
+  writer.fill(writer.reserve(), maxPages);
+  indexed(writer, op.globalGet, pages);
+  writer.write([op.i32Sub, op.i32GtU, op.if, emptyBlock, op.i32Const, 1]);
+  indexed(writer, op.globalSet, refused);
+  writer.write([op.i32Const, minusOne, op.return, op.end]);
+  indexed(writer, op.globalGet, pages);
+  indexed(writer, op.localGet, amount);
+  writer.write([op.i32Add]);
+  indexed(writer, op.localTee, amount);
+  writer.write([op.memorySize, 0, op.i32GtU, op.if, emptyBlock]);
+  indexed(writer, op.localGet, amount);
+  writer.write([op.memorySize, 0, op.i32Sub, op.memoryGrow, 0, op.i32Const, minusOne, op.i32Eq]);
+  writer.write([op.if, emptyBlock, op.unreachable, op.end, op.end]);
+  indexed(writer, op.globalGet, pages);
+  indexed(writer, op.localGet, amount);
+  indexed(writer, op.globalSet, pages);
+  writer.write([op.end]);
+}
+
+/** Writes the code of an entry: calls the module's own function and records how it returned. */
+function writeEntry(writer: BinaryWriter, { ended }: MeterGlobals, index: number, answers: boolean): void {
+  writer.write(answers ? [op.i32Const, 1, op.i32Const, 2] : [op.i32Const, 1]);
+  indexed(writer, op.call, index);
+  if (answers) writer.write([op.i32Eqz, op.select]);
+  indexed(writer, op.globalSet, ended);
+  writer.write([op.end]);
 }
 
 function raw(bytes: Uint8Array): BinaryWriter {
@@ -56,10 +153,16 @@ function raw(bytes: Uint8Array): BinaryWriter {
   return writer;
 }
 
+/** The types of entries and of the function that grows the memory, after the module's own. */
+const addedTypes = [
+  { params: [], results: [] },
+  { params: [valueTypes.i32], results: [valueTypes.i32] },
+];
+
 function typeSection({ types }: ParsedModule): BinaryWriter {
   const writer = new BinaryWriter();
-  writer.u32(types.length);
-  for (const { params, results } of types) {
+  writer.u32(types.length + addedTypes.length);
+  for (const { params, results } of [...types, ...addedTypes]) {
     writer.write([0x60]);
     writer.sized(Uint8Array.from(params));
     writer.sized(Uint8Array.from(results));
@@ -70,8 +173,8 @@ function typeSection({ types }: ParsedModule): BinaryWriter {
 function importSection({ imports }: ParsedModule): BinaryWriter {
   const writer = new BinaryWriter();
   writer.u32(imports.length);
-  for (const { name, type } of imports) {
-    writer.name("host");
+  for (const { module, name, type } of imports) {
+    writer.name(module === wasiModule || isNetworkFunction(module, name) ? closedNamespace : module);
     writer.name(name);
     writer.write([0x00]);
     writer.u32(type);
@@ -79,10 +182,12 @@ function importSection({ imports }: ParsedModule): BinaryWriter {
   return writer;
 }
 
-function functionSection({ functions, imports }: ParsedModule): BinaryWriter {
+function functionSection({ functions, imports, types }: ParsedModule, entries: number, grows: boolean): BinaryWriter {
   const writer = new BinaryWriter();
-  writer.u32(functions.length - imports.length);
+  writer.u32(functions.length - imports.length + entries + (grows ? 1 : 0));
   for (const type of functions.slice(imports.length)) writer.u32(type);
+  for (let entry = 0; entry < entries; entry++) writer.u32(types.length);
+  if (grows) writer.u32(types.length + 1);
   return writer;
 }
 
@@ -94,25 +199,38 @@ function tableSection(size: number): BinaryWriter {
   return writer;
 }
 
-function memorySection({ min, max }: NonNullable<ParsedModule["memory"]>, cap: number): BinaryWriter {
+interface MemoryLimits {
+  readonly min: number;
+  readonly max: number;
+}
+
+function limitsOf({ min, max }: NonNullable<ParsedModule["memory"]>, cap: number): MemoryLimits {
   checkBound("pages of memory", min, cap);
   if (max !== undefined && max < min) throw new ModuleFault(`expected at least ${min} pages at most, got ${max}`);
+  return { min, max: Math.min(cap, max ?? cap) };
+}
+
+function memorySection({ min, max }: MemoryLimits): BinaryWriter {
   const writer = new BinaryWriter();
   writer.write([1, 0x01]);
   writer.u32(min);
-  writer.u32(Math.min(cap, max ?? cap));
+  writer.u32(max);
   return writer;
 }
 
-function globalSection(globals: readonly ModuleGlobal[]): BinaryWriter {
+function globalSection({ globals, memory }: ParsedModule): BinaryWriter {
   const writer = new BinaryWriter();
-  writer.u32(globals.length + 3);
+  writer.u32(globals.length + 5);
   for (const { type, mutable, init } of globals) {
     writer.write([type, mutable ? 1 : 0]);
     writer.write(init);
   }
   writer.write([valueTypes.i64, 1, op.i64Const, 0, op.end]);
-  for (const _ of ["stack", "refused"]) writer.write([valueTypes.i32, 1, op.i32Const, 0, op.end]);
+  for (const value of [0, 0, memory?.min ?? 0, 0]) {
+    writer.write([valueTypes.i32, 1, op.i32Const]);
+    writer.fill(writer.reserve(), value);
+    writer.write([op.end]);
+  }
   return writer;
 }
 
@@ -120,14 +238,16 @@ function stateOf(globals: readonly ModuleGlobal[]): readonly (readonly [string, 
   return globals.flatMap(({ mutable }, index) => (mutable ? [[`global ${index}`, index] as const] : []));
 }
 
-function exportSection(module: ParsedModule, globals: MeterGlobals): BinaryWriter {
-  const functions = [...module.entries];
-  if (module.start !== undefined) functions.push(["start", module.start]);
+function exportSection(module: ParsedModule, globals: MeterGlobals, entries: readonly Entry[]): BinaryWriter {
+  const storeByte = module.imports.findIndex(
+    (each) => each.module === abiModule && each.name === hostExports.storeByte,
+  );
   const rows = [
-    ...functions.map(([name, index]) => ({ name, kind: 0, index })),
+    ...entries.map(({ name }, index) => ({ name, kind: 0, index: module.functions.length + index })),
+    ...(storeByte === -1 ? [] : [{ name: hostExports.storeByte, kind: 0, index: storeByte }]),
     ...(module.memory === undefined ? [] : [{ name: hostExports.memory, kind: 2, index: 0 }]),
     ...stateOf(module.globals).map(([name, index]) => ({ name, kind: 3, index })),
-    ...(["fuel", "stack", "refused"] as const).map((name) => ({
+    ...(["fuel", "stack", "refused", "pages", "ended"] as const).map((name) => ({
       name: hostExports[name],
       kind: 3,
       index: globals[name],
@@ -143,18 +263,26 @@ function exportSection(module: ParsedModule, globals: MeterGlobals): BinaryWrite
   return writer;
 }
 
-function codeSection(module: ParsedModule, globals: MeterGlobals, origins: Origin[] | undefined): BinaryWriter {
+interface MeteredCode {
+  readonly code: BinaryWriter;
+  /** True where an instruction grows the memory. */
+  readonly grows: boolean;
+}
+
+function codeSection(module: ParsedModule, globals: MeterGlobals, origins: Origin[] | undefined): MeteredCode {
+  let grows = false;
   const writer = new BinaryWriter();
-  writer.u32(module.bodies.length);
+  writer.u32(globals.grow + (module.memory === undefined ? 0 : 1) - module.imports.length);
   for (const [index, body] of module.bodies.entries()) {
     const type = module.types[module.functions[module.imports.length + index] ?? -1];
     if (type === undefined) throw new TypeError("meterModule: expected a parsed module");
     const first = origins?.length ?? 0;
     const meter = new BodyMeter(module, body, type, globals, origins);
     writer.sized(meter.meter());
+    grows ||= meter.grows;
     shift(origins, first, writer.length - meter.codeLength);
   }
-  return writer;
+  return { code: writer, grows };
 }
 
 /** Offsets within a part become offsets within the whole. */

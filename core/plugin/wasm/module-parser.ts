@@ -1,4 +1,4 @@
-import { entryPoint, initializer } from "../abi.ts";
+import { command, entryPoint, initializer, isNetworkFunction } from "../abi.ts";
 import { BinaryReader, checkBound, ModuleFault } from "./binary.ts";
 import {
   type ParsedModule,
@@ -18,7 +18,7 @@ const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
 /** The sections in order; number 12 precedes the code for which it counts data. */
 const order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 10, 11];
 const names = "custom type import function table memory global export start element code data data-count".split(" ");
-const maxModule = 1_048_576;
+const maxModule = 4_194_304;
 
 /** The module being read. */
 type Draft = { -readonly [Key in keyof ParsedModule]: ParsedModule[Key] };
@@ -33,7 +33,7 @@ export function parseModule(bytes: Uint8Array): ParsedModule {
   for (const byte of magic) reader.expect(byte, "a core module of version 1");
   const draft: Draft = {
     ...{ types: [], imports: [], functions: [], globals: [], bodies: [], entries: new Map() },
-    ...{ tableSize: undefined, memory: undefined, start: undefined },
+    ...{ tableSize: undefined, memory: undefined, start: undefined, isScript: false },
     ...{ elements: new Uint8Array(), data: new Uint8Array() },
   };
   let last = -1;
@@ -64,11 +64,11 @@ const sectionReaders: Readonly<Record<number, SectionReader>> = {
   4: (section) => ({ tableSize: readTable(section) }),
   5: (section) => ({ memory: readMemory(section) }),
   6: (section) => ({ globals: readGlobals(section) }),
-  7: (section, { functions }) => ({ entries: readExports(section, functions.length) }),
+  7: (section, { functions }) => readExports(section, functions.length),
   8: (section) => ({ start: section.u32() }),
   9: (section, { functions }) => ({ elements: readElements(section, functions.length) }),
   10: (section) => ({ bodies: readBodies(section) }),
-  11: (section) => ({ data: readData(section) }),
+  11: (section, { memory }) => ({ data: readData(section, memory) }),
   12: (section) => {
     // The number of data segments: needed only by instructions that are refused here.
     section.u32();
@@ -76,16 +76,19 @@ const sectionReaders: Readonly<Record<number, SectionReader>> = {
   },
 };
 
-function checkWhole({ functions, imports, bodies, entries, types, start }: ParsedModule): void {
+function checkWhole(module: ParsedModule): void {
+  const { functions, imports, bodies, entries, types, start } = module;
+  checkNetwork(module);
   const defined = functions.length - imports.length;
   if (bodies.length !== defined) throw new ModuleFault(`expected ${defined} function bodies, got ${bodies.length}`);
   if (!entries.has(entryPoint)) throw new ModuleFault(`expected the export \`${entryPoint}\`, got none`);
   for (const [name, index] of entries) {
     const type = types[functions[index] ?? -1];
-    const answers = name === initializer ? "" : "7f";
+    const isSilent = name === initializer || name === command;
+    const answers = isSilent ? "" : "7f";
     const results = type?.results.map((each) => each.toString(16)).join(" ");
     if (index < imports.length || type?.params.length !== 0 || results !== answers) {
-      const expected = name === initializer ? "`() -> ()`" : "`() -> i32`";
+      const expected = isSilent ? "`() -> ()`" : "`() -> i32`";
       throw new ModuleFault(`expected \`${name}\` to be ${expected}, defined in the module`);
     }
   }
@@ -94,4 +97,13 @@ function checkWhole({ functions, imports, bodies, entries, types, start }: Parse
   if (type === undefined || type.params.length + type.results.length > 0) {
     throw new ModuleFault("expected the start function to be `() -> ()`");
   }
+}
+
+/** The runtime of the JavaScript PDK names the functions of the network in each module; there, a call of one fails. */
+function checkNetwork({ imports, isScript }: ParsedModule): void {
+  const used = imports.find(({ module, name }) => isNetworkFunction(module, name));
+  if (used === undefined || isScript) return;
+  throw new ModuleFault(
+    `expected imports of the ABI, got \`${used.module}\` \`${used.name}\`: a plugin has no network`,
+  );
 }

@@ -1,4 +1,4 @@
-import { abiFunction, abiModule, entries as knownEntries } from "../abi.ts";
+import { type HostModule, hostFunction, entries as knownEntries } from "../abi.ts";
 import { type BinaryReader, checkBound, hex, ModuleFault } from "./binary.ts";
 
 export const valueTypes = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c } as const;
@@ -23,10 +23,17 @@ export interface Body {
   readonly code: BinaryReader;
 }
 
+/** An imported function. */
+export interface ModuleImport {
+  readonly module: HostModule;
+  readonly name: string;
+  readonly type: number;
+}
+
 /** A parsed module; anything else in the binary was refused or dropped. */
 export interface ParsedModule {
   readonly types: readonly FunctionType[];
-  readonly imports: readonly { readonly name: string; readonly type: number }[];
+  readonly imports: readonly ModuleImport[];
   /** Type index by function index: imported functions first, then defined ones. */
   readonly functions: readonly number[];
   readonly tableSize: number | undefined;
@@ -34,17 +41,21 @@ export interface ParsedModule {
   readonly globals: readonly ModuleGlobal[];
   /** Function index by name, for the exports of the ABI. */
   readonly entries: ReadonlyMap<string, number>;
+  /** True where it exports what the JavaScript PDK puts into each of its modules. */
+  readonly isScript: boolean;
   readonly start: number | undefined;
   readonly elements: Uint8Array;
   readonly data: Uint8Array;
   readonly bodies: readonly Body[];
 }
 
+export const pageBytes = 65_536;
+
 const most = {
   types: 1_024,
   values: 64,
-  imports: 64,
-  functions: 10_000,
+  imports: 128,
+  functions: 16_384,
   table: 10_000,
   globals: 1_024,
   exports: 1_024,
@@ -70,12 +81,12 @@ export function readValueType(reader: BinaryReader): number {
   return type;
 }
 
-/** Allows functions of the ABI only, with the ABI's types: the engine would convert other declarations. */
+/** Allows functions of the host only, with their types: the engine would convert other declarations. */
 export function readImports(reader: BinaryReader, types: readonly FunctionType[]): ParsedModule["imports"] {
   return readList(reader, "imports", most.imports, () => {
     const module = reader.name();
     const name = reader.name();
-    const known = module === abiModule ? abiFunction(name) : undefined;
+    const known = hostFunction(module, name);
     if (known === undefined) throw new ModuleFault(`expected imports of the ABI, got \`${module}\` \`${name}\``);
     reader.expect(0x00, "a function import");
     const index = reader.u32();
@@ -85,7 +96,7 @@ export function readImports(reader: BinaryReader, types: readonly FunctionType[]
       sameTypes(declared.params, known.params.map(codeOf)) &&
       sameTypes(declared.results, known.results.map(codeOf));
     if (!agrees) throw new ModuleFault(`expected the import \`${name}\` to have its type of the ABI`);
-    return { name, type: index };
+    return { module: known.module, name, type: index };
   });
 }
 
@@ -143,7 +154,7 @@ function readConstant(reader: BinaryReader): Uint8Array {
 }
 
 /** Keeps the exports of the ABI; others cannot be reached and are dropped. */
-export function readExports(reader: BinaryReader, functions: number): Map<string, number> {
+export function readExports(reader: BinaryReader, functions: number): Pick<ParsedModule, "entries" | "isScript"> {
   const seen = new Set<string>();
   const entries = new Map<string, number>();
   readList(reader, "exports", most.exports, () => {
@@ -157,7 +168,7 @@ export function readExports(reader: BinaryReader, functions: number): Map<string
     if (kind !== 0 || index >= functions) throw new ModuleFault(`expected the export \`${name}\` to be a function`);
     entries.set(name, index);
   });
-  return entries;
+  return { entries, isScript: seen.has("__invoke") };
 }
 
 /** Checks active element segments of functions and returns them unchanged. */
@@ -171,20 +182,25 @@ export function readElements(reader: BinaryReader, functions: number): Uint8Arra
   return reader.since(from);
 }
 
-export function readData(reader: BinaryReader): Uint8Array {
+/** Checks active data segments, which must lie in the memory as it begins, and returns them unchanged. */
+export function readData(reader: BinaryReader, memory: ParsedModule["memory"]): Uint8Array {
   const from = reader.at;
   readList(reader, "data segments", most.segments, () => {
     reader.expect(0x00, "an active segment of data");
-    readOffset(reader);
-    reader.take(reader.u32());
+    const offset = readOffset(reader) >>> 0;
+    const { length } = reader.take(reader.u32());
+    // The metered module's memory may begin larger than this one says.
+    if (offset + length > (memory?.min ?? 0) * pageBytes)
+      throw new ModuleFault("the module has a segment outside its memory");
   });
   return reader.since(from);
 }
 
-function readOffset(reader: BinaryReader): void {
+function readOffset(reader: BinaryReader): number {
   reader.expect(0x41, "a constant offset");
-  reader.signed(32);
+  const offset = reader.signed(32);
   reader.expect(0x0b, "the end of an offset");
+  return offset;
 }
 
 export function readBodies(reader: BinaryReader): Body[] {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { withOutput } from "../../../core/action/envelope.ts";
+import { type ActionEnvelope, withOutput } from "../../../core/action/envelope.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../action.ts";
 import type { ImmediatePolicy } from "../plugin-port.ts";
@@ -32,6 +32,14 @@ function count(plugin: ImmediatePolicy, name: string, texts: readonly string[]):
 }
 
 export function isMarked(plugin: ImmediatePolicy, text: string): boolean {
-  const output = { content: [{ type: "text", text }] };
-  return plugin.evaluate(withOutput(makeAction(), output)).findings.length > 0;
+  return plugin.evaluate(answerOf(text)).findings.length > 0;
+}
+
+/** The same of a text so long that the plugin's memory may grow. */
+export async function isMarkedPage(plugin: ImmediatePolicy, text: string): Promise<boolean> {
+  return (await plugin.settle(answerOf(text))).findings.length > 0;
+}
+
+function answerOf(text: string): ActionEnvelope {
+  return withOutput(makeAction(), { content: [{ type: "text", text }] });
 }

@@ -10,7 +10,7 @@ describe("measureFuelRate(elapsedMs)", () => {
     const rate = measureFuelRate(cpuMs);
     const same = "(loop $l (i64.store (i32.const 8) (i64.load (i32.const 5))) (br $l))";
     const compiled = await compileModule({ bytes: assemble(moduleOf(same)), memoryPages: 1, fuel: rate, settings: {} });
-    const machine = new PluginMachine(compiled);
+    const machine = await PluginMachine.open(compiled);
     const fuel = rate * 20;
     const shares = Array.from({ length: 10 }, () => {
       const began = cpuMs();

@@ -14,7 +14,7 @@ const review =
 const fuel = 1_000_000;
 
 async function machineOf(text: string): Promise<PluginMachine> {
-  return new PluginMachine(await compileModule({ bytes: assemble(text), memoryPages: 16, fuel, settings: {} }));
+  return PluginMachine.open(await compileModule({ bytes: assemble(text), memoryPages: 16, fuel, settings: {} }));
 }
 
 async function fuelOf(text: string): Promise<number> {
@@ -134,7 +134,7 @@ describe("a plugin in the sandbox", () => {
     ];
     const priceOf = async (count: number, functions: number): Promise<number> => {
       const bytes = binaryOf(forks(count), functions);
-      const machine = new PluginMachine(await compileModule({ bytes, memoryPages: 16, fuel, settings: {} }));
+      const machine = await PluginMachine.open(await compileModule({ bytes, memoryPages: 16, fuel, settings: {} }));
       expect(() => machine.call(new Uint8Array(), fuel)).to.throw("missing_output");
       return machine.fuelUsed / count;
     };

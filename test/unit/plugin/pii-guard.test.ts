@@ -97,10 +97,12 @@ describe("the plugin pii-guard", () => {
       expect(judge("ada@example.com").decision).to.equal("block");
     });
 
-    it("blocks where there are more places than one verdict holds", () => {
+    it("blocks where there are more places than one verdict holds", async () => {
       const rows = Array.from({ length: maxRedactions + 1 }, (_, index) => ({ mail: `a${index}@example.com` }));
-      expect(judge({ rows: rows.slice(1) }).decision).to.equal("allow");
-      expect(judge({ rows }).decision).to.equal("block");
+      const decide = async (output: Json): Promise<string> =>
+        (await plugin.settle(withOutput(makeAction(), output))).decision;
+      expect(await decide({ rows: rows.slice(1) })).to.equal("allow");
+      expect(await decide({ rows })).to.equal("block");
     });
 
     it("replaces all from the 128th place on where one text holds more", () => {

@@ -7,7 +7,7 @@ import type { Json } from "../../../core/action/json.ts";
 import type { Verdict } from "../../../core/action/policy.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
-import { isMarked } from "../../support/detection/measure-injection.ts";
+import { isMarkedPage } from "../../support/detection/measure-injection.ts";
 import { readPages } from "../../support/detection/page.ts";
 import { openFirstParty } from "../../support/first-party.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
@@ -195,7 +195,8 @@ describe("the plugin prompt-injection", () => {
 
   it("marks at most one in a hundred pages that others wrote", async () => {
     const pages = (await readPages()).filter(({ length }) => length < 100_000);
-    const marked = pages.filter((text) => isMarked(plugin, text));
+    const marked: string[] = [];
+    for (const text of pages) if (await isMarkedPage(plugin, text)) marked.push(text);
     expect(pages.length).to.be.above(200);
     expect(marked.length).to.be.at.most(pages.length / 100);
   });

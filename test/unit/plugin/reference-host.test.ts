@@ -65,7 +65,7 @@ describe("the sandbox beside the reference host of the ABI", () => {
         const reference: Plugin = await createPlugin(referenceModule, { useWasi: false });
         try {
           const expected = (await reference.call("evaluate", input))?.bytes();
-          const answered = new PluginMachine(compiled).call(input, fuel);
+          const answered = (await PluginMachine.open(compiled)).call(input, fuel);
           expect(Buffer.from(answered).toString()).to.equal(Buffer.from(expected ?? []).toString());
           expect(answered).not.to.have.length(0);
         } finally {

@@ -156,31 +156,31 @@ describe("the plugin secret-egress", () => {
     expect((await openSecretEgress({ least_entropy: 10 })).evaluate(action).decision).to.equal("block");
   });
 
-  it("reads 50,000 bytes made of beginnings within its fuel", () => {
+  it("reads 50,000 bytes made of beginnings within its fuel", async () => {
     const text = "secret=token:password=api_key ghp_ eyJ. AKIA -----BEGIN ".repeat(1_000);
-    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
+    expect((await plugin.settle(makeAction({ arguments: { text } }))).decision).to.equal("abstain");
   });
 
-  it("reads 25,000 bytes of the same within its fuel where it is JSON in a text, and partly written as in a URL", () => {
+  it("reads 25,000 bytes of the same within its fuel where it is JSON in a text, and partly written as in a URL", async () => {
     const text = json(`%20\n${`${part(36)} secret=`.repeat(1_000).slice(0, 25_000)}`);
-    expect(plugin.evaluate(makeAction({ arguments: { text } })).findings).to.have.length(1);
+    expect((await plugin.settle(makeAction({ arguments: { text } }))).findings).to.have.length(1);
   });
 
-  it("reads 150,000 bytes of prose within its fuel, as JSON in a text", () => {
+  it("reads 150,000 bytes of prose within its fuel, as JSON in a text", async () => {
     const text = json(`\n${"The committee met and went through the points of the plan. ".repeat(2_600)}`);
     expect(text.length).to.be.greaterThan(150_000);
-    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
+    expect((await plugin.settle(makeAction({ arguments: { text } }))).decision).to.equal("abstain");
   });
 
-  it("reads a picture of 200,000 bytes in base64 within its fuel", () => {
+  it("reads a picture of 200,000 bytes in base64 within its fuel", async () => {
     const text = Buffer.from(Array.from({ length: 150_000 }, (_, at) => (at * at * 7 + (at >> 3)) & 0xff)).toString(
       "base64",
     );
-    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
+    expect((await plugin.settle(makeAction({ arguments: { text } }))).decision).to.equal("abstain");
   });
 
-  it("reads 75,000 bytes of what is dearest to read within its fuel: names before values that look random", () => {
+  it("reads 75,000 bytes of what is dearest to read within its fuel: names before values that look random", async () => {
     const text = `${part(36)} secret=`.repeat(2_000).slice(0, 75_000);
-    expect(plugin.evaluate(makeAction({ arguments: { text } })).findings).to.have.length(1);
+    expect((await plugin.settle(makeAction({ arguments: { text } }))).findings).to.have.length(1);
   });
 });

@@ -8,6 +8,7 @@ import { type CompiledModule, PluginMachine } from "../../../core/plugin/plugin-
 import { readPluginVerdict } from "../../../core/plugin/plugin-verdict.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
+import { beginWithPages } from "../../support/changed-module.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
 interface Redaction {
@@ -23,12 +24,13 @@ const fuel = 50_000_000;
 describe("the kit for plugins in AssemblyScript", () => {
   before(async () => {
     const compiled: CompiledModule = await compileModule({
-      bytes: await buildAssembly("test/fixture/kit-probe"),
+      // Memory enough for all that is asked: a machine whose memory grew is not ready at once.
+      bytes: beginWithPages(await buildAssembly("test/fixture/kit-probe"), 128),
       memoryPages: 256,
       fuel,
       settings: {},
     });
-    const machine = new PluginMachine(compiled);
+    const machine = await PluginMachine.open(compiled);
     answer = (action, settings = {}) => machine.call(Buffer.from(JSON.stringify({ settings, action })), fuel);
   });
 

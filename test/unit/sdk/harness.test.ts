@@ -49,9 +49,9 @@ const modules: readonly (readonly [what: string, module: Uint8Array, ends: Breac
   ["reports an error", assemble(moduleOf("(call $error_set (call $alloc (i64.const 8)))")), "plugin_error"],
   ["answers with a code", assemble(moduleOf("(return (i32.const 3))")), "plugin_error"],
   ["says nothing", assemble(moduleOf("(return (i32.const 0))")), "missing_output"],
-  ["reads behind its input", assemble(moduleOf("(drop (call $input_load_u8 (i64.const 5000000)))")), "host_call"],
-  ["reads before its input", assemble(moduleOf("(drop (call $input_load_u64 (i64.const -1)))")), "host_call"],
-  ["reads what was not lent", assemble(moduleOf("(drop (call $load_u8 (i64.const 4096)))")), "host_call"],
+  ["reads behind its input", assemble(moduleOf("(drop (call $input_load_u8 (i64.const 5000000)))")), "trap"],
+  ["reads before its input", assemble(moduleOf("(drop (call $input_load_u64 (i64.const -1)))")), "trap"],
+  ["reads what was not lent", assemble(moduleOf("(drop (call $load_u8 (i64.const 4096)))")), "trap"],
   ["borrows too much", assemble(moduleOf("(drop (call $alloc (i64.const 1048577)))")), "host_call"],
   ["borrows less than nothing", assemble(moduleOf("(drop (call $alloc (i64.const -1)))")), "host_call"],
   [
