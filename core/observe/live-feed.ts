@@ -125,6 +125,7 @@ function decisionEvent(action: ActionEnvelope, evaluation: Evaluation, isDispatc
     tool,
     target,
     capability,
+    effect: action.facts?.effect ?? null,
     duration_us: evaluation.durationUs,
   };
 }

@@ -24,7 +24,7 @@ function everywhere(names: readonly string[]): object {
   return {
     decisions: names.map((name) => ({
       time,
-      data: { ...decision, tool: name, target: name, label: name, rules: [name] },
+      data: { ...decision, tool: name, target: name, label: name, rules: [name], effect: name },
     })),
     approvals: names.map((name) => ({
       id: name,
@@ -189,6 +189,26 @@ describe("the dashboard in Chromium", () => {
       expect(shown).to.not.match(unseen);
     }
     expect(await countOf("button, a[href*=approve], form, input")).to.equal(0);
+  });
+
+  it("shows the effect of each action in a word, and none of what it is about", async () => {
+    await openLive();
+    const evaluate = (command: string): Promise<unknown> =>
+      send(world.gateway.url, {
+        method: "POST",
+        target: "/v1/actions/evaluate",
+        headers: [...messageHeaders(), ["x-gateway-session-id", "effects"]],
+        body: JSON.stringify({ protocol: "shell", tool: "sh", target: "builder", arguments: { command } }),
+      });
+    await evaluate("ls /srv/words-of-the-dashboard");
+    await evaluate("rm /srv/words-of-the-dashboard");
+    await evaluate("curl https://words-of-the-dashboard.example");
+    await evaluate("frobnicate");
+    const words = `[...document.querySelectorAll("#decisions tr")]
+      .filter((row) => row.innerText.includes("effects")).map((row) => row.cells[3].innerText).reverse().join()`;
+    await until(`${words} === "reads,deletes,uses the network,cannot be told"`);
+    expect(String(await page.evaluate("document.documentElement.outerHTML"))).to.not.include("words-of-the-dashboard");
+    expect(faults).to.deep.equal([]);
   });
 
   it("carries 10,000 decisions without growing", async () => {

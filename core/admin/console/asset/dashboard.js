@@ -23,6 +23,17 @@ function visible(text) {
   return String(text).replace(hidden, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
 }
 
+/** The words for what an action does, by the effect of its facts. They name nothing of its arguments. */
+const effectWords = new Map([
+  ["read", "reads"],
+  ["write", "writes"],
+  ["delete", "deletes"],
+  ["execute", "runs anything"],
+  ["network", "uses the network"],
+  ["unknown", "cannot be told"],
+]);
+const effectOf = (effect) => (effect ? (effectWords.get(effect) ?? visible(effect)) : "–");
+
 const timeOf = (iso) => new Date(iso).toLocaleTimeString([], { hour12: false });
 const ms = (us) => (us === null || us === undefined ? "–" : `${(us / 1_000).toFixed(us < 10_000 ? 2 : 0)} ms`);
 
@@ -55,6 +66,7 @@ function rowOf({ time, data }) {
     make("td", "", timeOf(time)),
     make("td", data.decision, data.decision),
     make("td", "", visible(data.tool)),
+    make("td", "", effectOf(data.effect)),
     make("td", "", visible(data.target)),
     make("td", "", visible(data.label === null ? data.principal : `${data.principal} · ${data.label}`)),
     make("td", "", rules),
