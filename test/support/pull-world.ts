@@ -36,8 +36,9 @@ export class PullWorld {
     await this.world.remove();
   }
 
+  /** The folder that is pulled into. */
   get target(): string {
-    return this.world.path("site/open");
+    return this.world.path("site/packs/open");
   }
 
   reference(version = ":1"): string {

@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { contentDigest } from "../../../core/action/canonical-json.ts";
@@ -8,6 +8,7 @@ import { connectClient } from "../../support/mcp-client.ts";
 import { PullWorld } from "../../support/pull-world.ts";
 import { readCalls, siteConfig, siteKey } from "../../support/site.ts";
 import { makeSigner } from "../../support/trust-world.ts";
+import { until } from "../../support/webhook-receiver.ts";
 import type { Finished } from "../../unit/cli/run.ts";
 
 const fileType = "application/vnd.agent-governance-gateway.file.v1";
@@ -42,7 +43,7 @@ describe("packs in a registry", () => {
     annotations: { "org.opencontainers.image.title": title },
   });
 
-  it("come back byte for byte, locked by digest, and a strict gateway loads them", async () => {
+  it("come back byte for byte, locked by digest; the same release again changes nothing", async () => {
     const artifact = await world.release(":1.0.0");
     expect(await world.release(":again"), "the same files are the same artifact").to.equal(artifact);
     const { code, stdout, stderr } = await world.pull(":1.0.0", ["--json"]);
@@ -77,22 +78,34 @@ describe("packs in a registry", () => {
     const before = await world.siteFiles();
     expect((await world.pull(":1.0.0")).code, "the same pull again").to.equal(0);
     expect((await world.pull(`@${artifact}`)).code, "by its digest").to.equal(0);
-    expect({ ...(await world.siteFiles()), "open.lock.json": "" }).to.deep.equal({ ...before, "open.lock.json": "" });
+    expect({ ...(await world.siteFiles()), "packs/open.lock.json": "" }).to.deep.equal({
+      ...before,
+      "packs/open.lock.json": "",
+    });
+  });
 
-    const site = world.world.path("site");
-    await mkdir(join(site, "packs"));
-    await cp(world.target, join(site, "packs/open"), { recursive: true });
-    await cp(world.world.path("trust.yaml"), join(site, "trust.yaml"));
-    const log = join(site, "calls.log");
+  it("replace the release of a strict gateway that serves meanwhile", async () => {
+    await world.release(":1");
+    expect((await world.pull(":1")).code).to.equal(0);
+    await cp(world.world.path("trust.yaml"), world.world.path("site/trust.yaml"));
+    const log = world.world.path("site/calls.log");
     const more = "extensions: { strict: true, trust_policy: trust.yaml }";
-    const gateway = await startGateway({ folder: site, config: siteConfig({ localLog: log, more }) });
+    const config = siteConfig({ localLog: log, more });
+    const gateway = await startGateway({ folder: world.world.path("site"), config });
     try {
       const client = await connectClient("v2 modern", { url: `${gateway.url}/mcp`, headers: { "x-api-key": siteKey } });
+      const answerTo = async (tool: string): Promise<string> => {
+        const answer = await client.callTool(tool, { title: "plan" }).catch((error: Error) => error);
+        return answer instanceof Error ? answer.message : JSON.stringify(answer);
+      };
+      expect(await answerTo("delete_note")).to.include("notes are kept");
       await client.callTool("list_notes");
-      const refused = await client.callTool("delete_note", { title: "plan" }).catch((error: Error) => error);
+      await world.world.edit("packs/open/rules/delete.yaml", "notes are kept", "nothing is deleted");
+      await world.setSequence(4);
+      await world.release(":2");
+      expect((await world.pull(":2", ["--update"])).code).to.equal(0);
+      await until(async () => (await answerTo("delete_note")).includes("nothing is deleted"), "the other release");
       await client.close();
-      const text = refused instanceof Error ? refused.message : JSON.stringify(refused);
-      expect(text).to.include("notes are kept");
       expect((await readCalls(log)).map(({ tool }) => tool)).to.deep.equal(["list_notes"]);
     } finally {
       await gateway.stop();
@@ -240,7 +253,7 @@ describe("packs in a registry", () => {
       () => world.run(words),
       `artifact refused: expected the artifact type \`${type}.plugin.v1\` of a plugin, got "${type}.pack.v1"`,
     );
-    await world.world.write("site/open/mine.txt", "mine\n");
+    await world.world.write("site/packs/open/mine.txt", "mine\n");
     await expectRefused(
       () => world.pull(),
       `invalid extension: \`${world.target}\`: expected a folder that a pull has written, with its lock file, or nothing`,

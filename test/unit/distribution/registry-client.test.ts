@@ -51,7 +51,11 @@ describe("RegistryClient", () => {
     [registry, other] = await Promise.all([AnyServer.start(), AnyServer.start()]);
     const reference = parseReference(`oci://${registry.host}/a:1`);
     if (reference === undefined) throw new Error("expected a reference");
-    client = new RegistryClient(reference, new EgressGuard({ privateHosts: [] }), credential);
+    client = new RegistryClient(
+      reference,
+      new EgressGuard({ privateHosts: [], setting: "--private-host" }),
+      credential,
+    );
   });
 
   afterEach(async () => {
@@ -81,7 +85,11 @@ describe("RegistryClient", () => {
       ["http://public.example/x", "REGISTRY_REFUSED", 'expected a redirect to https, got "http://public.example"'],
       ["https://user:pw@public.example/x", "REGISTRY_REFUSED", "expected a redirect to https"],
       ["file:///etc/passwd", "REGISTRY_REFUSED", "expected a redirect to https"],
-      ["https://10.0.0.1/x", "REGISTRY_UNREACHABLE", "its address 10.0.0.1 is private"],
+      [
+        "https://10.0.0.1/x",
+        "REGISTRY_UNREACHABLE",
+        "its address 10.0.0.1 is private; if that is meant, list the host in `--private-host`",
+      ],
       ["https://169.254.169.254/x", "REGISTRY_UNREACHABLE", "is a metadata service"],
       [`/v2/a/blobs/${file.digest}`, "REGISTRY_REFUSED", "expected at most 3 redirects, got more"],
     ] as const) {
