@@ -117,7 +117,7 @@ export const hostileCalls: readonly HostileCall[] = [
   ),
   hostile("an allocation of 2 GiB", "fuel_exhausted", "(drop (call $alloc (i64.const 2147483648)))"),
   hostile("an allocation of -1", "host_call", "(drop (call $alloc (i64.const -1)))"),
-  hostile("allocations without end", "fuel_exhausted", "(loop $l (drop (call $alloc (i64.const 1))) (br $l))"),
+  hostile("allocations without end", "host_call", "(loop $l (drop (call $alloc (i64.const 1024))) (br $l))"),
   hostile("allocations beyond the cap", "host_call", "(loop $l (drop (call $alloc (i64.const 262144))) (br $l))"),
   hostile("a read outside a block of the host", "trap", "(drop (call $load_u8 (i64.const 4096)))"),
   hostile(
