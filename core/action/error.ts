@@ -100,6 +100,7 @@ const table = {
   SIGNING_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "signing failed" },
   PACK_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy pack" },
   PLUGIN_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid plugin" },
+  ENGINE_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy engine" },
   EVIDENCE_JOB_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "the evidence job failed" },
   BACKUP_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "the backup failed" },
   BACKUP_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "backup refused" },

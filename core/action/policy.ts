@@ -8,7 +8,7 @@ export type Mode = (typeof modes)[number];
 
 /** Exactly which policy answered. */
 export interface PolicyRef {
-  readonly kind: "pack" | "plugin" | "session" | "external";
+  readonly kind: "pack" | "plugin" | "engine" | "session" | "external";
   readonly name: string;
   readonly version: string;
   /** `sha256:<hex>` over the policy's files. */

@@ -33,7 +33,7 @@ interface SignOptions {
   readonly json?: true;
 }
 
-/** `gateway pack sign` and `gateway plugin sign`. */
+/** `gateway pack sign`, `gateway plugin sign` and `gateway engine sign`. */
 export function signExtension(
   kind: ExtensionKind,
 ): (folder: string, options: SignOptions, command: Command) => Promise<void> {
@@ -215,12 +215,17 @@ interface SignedContent {
   readonly expiresAt: string | undefined;
 }
 
-/** Reads a manifest, and compiles a pack's rules: faulty extensions are not signed. Throws as the loader does. */
+/** Reads a manifest, and compiles the rules of a pack or engine: faulty extensions are not signed. Throws as the loader does. */
 export async function readContent(
   kind: ExtensionKind,
   path: string,
   extension: VerifiedExtension,
 ): Promise<SignedContent> {
+  if (kind === "engine") {
+    const { openEngineFolder } = await import("../engine/engine-load.ts");
+    const { ref, sequence } = (await openEngineFolder(path, extension)).source;
+    return { name: ref.name, version: ref.version, sequence, issuedAt: undefined, expiresAt: undefined };
+  }
   if (kind === "plugin") {
     const { name, version, sequence, settingsSchema } = readPlugin(path, extension, {});
     await readPluginTests(path, extension, settingsSchema);

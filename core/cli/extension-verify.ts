@@ -14,12 +14,12 @@ interface VerifyOptions {
   readonly json?: true;
 }
 
-/** `gateway pack verify` and `gateway plugin verify`. */
+/** `gateway pack verify`, `gateway plugin verify` and `gateway engine verify`. */
 export function verifyFolder(kind: ExtensionKind): (path: string, options: VerifyOptions) => Promise<void> {
   return (path, options) => verify(kind, path, options);
 }
 
-/** `gateway pack inspect` and `gateway plugin inspect`. */
+/** `gateway pack inspect`, `gateway plugin inspect` and `gateway engine inspect`. */
 export function inspectFolder(kind: ExtensionKind): (path: string, options: { readonly json?: true }) => Promise<void> {
   return (path, options) => inspect(kind, path, options);
 }
@@ -88,7 +88,7 @@ function refuse(path: string, refused: TrustRefusal, json: true | undefined): vo
 /** Refuses content that is signed but faulty, with the compiler's error. */
 function refuseContent(cause: unknown, json: true | undefined): never {
   const error = GatewayError.from(cause);
-  if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
+  if (json && /^(?:PACK|PLUGIN|ENGINE)_INVALID$/.test(error.code))
     print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
 }

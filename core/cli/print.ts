@@ -23,7 +23,7 @@ export async function printFaults<T>(json: true | undefined, work: () => Promise
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof GatewayError && /^(?:PACK|PLUGIN|EXTENSION)_INVALID$/.test(error.code))) throw error;
+    if (!(error instanceof GatewayError && /^(?:PACK|PLUGIN|ENGINE|EXTENSION)_INVALID$/.test(error.code))) throw error;
     process.exitCode = 1;
     print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
     return undefined;

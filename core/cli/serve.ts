@@ -125,7 +125,7 @@ function watchConfiguration(config: GatewayConfig, log: Log, reload: () => Promi
   };
   const tree = new TreeWatch({
     paths: [
-      ...[...config.policy.packs, ...config.policy.plugins].map(({ path }) => path),
+      ...[...config.policy.packs, ...config.policy.plugins, ...config.policy.engines].map(({ path }) => path),
       ...config.extensions.trustFiles,
       ...(config.source === null ? [] : [config.source]),
     ],

@@ -73,7 +73,7 @@ export class Gateway {
   }
 
   /**
-   * Takes over the packs, the plugins, their trust and the keys of a new configuration, all or nothing: where anything
+   * Takes over the packs, the plugins, the engines, their trust and the keys of a new configuration, all or nothing: where anything
    * is wrong it rejects and the last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
@@ -82,7 +82,8 @@ export class Gateway {
     const policies = [...policiesOf(participants), ...loaded.policies];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
-    const policy = { ...started.policy, packs: config.policy.packs, plugins: config.policy.plugins };
+    const { packs, plugins, engines } = config.policy;
+    const policy = { ...started.policy, packs, plugins, engines };
     const now = { ...started, keys: config.keys, extensions: config.extensions, policy };
     const [before, after] = [this.#extensions, loaded.extensions];
     await recordChange(this.#parts, { event: "reloaded", config: now, policies: refs, before, after });

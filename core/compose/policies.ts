@@ -2,7 +2,8 @@ import type { GatewayError } from "../action/error.ts";
 import type { PolicyRef } from "../action/policy.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import { configDigest } from "../config/digest.ts";
-import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { EngineConfig, GatewayConfig } from "../config/gateway-config.ts";
+import type { EngineObserver } from "../engine/engine-policy.ts";
 import { DecisionSearch } from "../evidence/chain/decision-search.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import { configurationEvent, recordForTenants } from "../evidence/tenant-record.ts";
@@ -16,6 +17,7 @@ import { measureFuelRate } from "../plugin/fuel-rate.ts";
 import { PluginPool } from "../plugin/plugin-pool.ts";
 import type { PolicyChain } from "../policy/chain.ts";
 import {
+  type ExtensionLoader,
   extensionEvents,
   type LoadedExtension,
   type LoadedPolicies,
@@ -65,7 +67,7 @@ export async function openPolicies(
 }
 
 /** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
-export function loadPolicies(
+export async function loadPolicies(
   config: GatewayConfig,
   { store, ledger, log, metrics, pluginPool }: Loading,
 ): Promise<LoadedPolicies> {
@@ -74,6 +76,7 @@ export function loadPolicies(
   return load({
     packs: config.policy.packs,
     plugins: config.policy.plugins,
+    others: await openEngines(config.policy.engines, { failed: (...failure) => metrics.engines.failed(...failure) }),
     strict: config.extensions.strict,
     trustPolicy: config.extensions.trustPolicy,
     clock: Date.now,
@@ -96,6 +99,16 @@ export function loadPolicies(
       await recorded.catch((cause) => log.error({ detail: String(cause) }, "extension_refusal_record_failed"));
     },
   });
+}
+
+/** The loaders of the engines; their code is loaded where there is one. */
+export async function openEngines(
+  engines: readonly EngineConfig[],
+  observer: EngineObserver,
+): Promise<readonly ExtensionLoader[]> {
+  if (engines.length === 0) return [];
+  const { engineLoaders } = await import("../engine/engine-load.ts");
+  return engineLoaders(engines, observer);
 }
 
 /** Opens the explainer of decisions. */

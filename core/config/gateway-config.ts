@@ -56,6 +56,7 @@ export interface GatewayConfig
 }
 
 export type PackConfig = Sections["policy"]["packs"][number];
+export type EngineConfig = Sections["policy"]["engines"][number];
 export type UsageConfig = Sections["usage"];
 export type BudgetConfig = UsageConfig["budgets"][number];
 

@@ -31,7 +31,7 @@ import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import type { TrustFile } from "./trust-file.ts";
 
 interface LoadOptions {
-  /** Makes a missing folder of a pack or plugin a fault; without it, loading the pack or plugin fails later. */
+  /** Makes a missing folder of a pack, plugin or engine a fault; without it, loading it fails later. */
   readonly requireFolders?: boolean;
 }
 
@@ -71,7 +71,7 @@ export async function readForm(
 }
 
 async function checkFolders(policy: FileDraft["policy"], folder: string, faults: FaultList): Promise<void> {
-  for (const section of ["packs", "plugins"] as const) {
+  for (const section of ["packs", "plugins", "engines"] as const) {
     for (const [index, entry] of (policy?.[section] ?? []).entries()) {
       if (entry?.path === undefined) continue;
       const path = resolve(folder, entry.path);
@@ -117,7 +117,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       tools: { ...form.model_gateway.tools, facts: buildStatements(form.model_gateway.tools.facts) },
       routes: form.model_gateway.routes.map(buildRoute),
     },
-    policy: { ...policy, packs: policy.packs.map(inFolder), plugins: policy.plugins.map(inFolder) },
+    policy: {
+      ...policy,
+      packs: policy.packs.map(inFolder),
+      plugins: policy.plugins.map(inFolder),
+      engines: policy.engines.map(inFolder),
+    },
     extensions: {
       strict: extensions.strict,
       trustPolicy: trust?.policy ?? null,

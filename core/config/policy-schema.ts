@@ -5,6 +5,10 @@ import { directProtocols, phases } from "../action/envelope.ts";
 import { modes } from "../action/policy.ts";
 import { enumeration, flag, integer, jsonObject, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
+/** The engines beside packs and plugins. */
+export const engineTypes = ["cedar"] as const;
+export type EngineType = (typeof engineTypes)[number];
+
 /** The events of approvals that a webhook can receive. */
 export const noticeTypes = ["approval.pending", "approval.approved", "approval.denied", "approval.expired"] as const;
 
@@ -42,6 +46,20 @@ export const policySchema = object("Policies, and the default decision.", {
     }),
     { default: [], whenEmpty: "leave the key out to have no plugins" },
   ),
+  engines: list(
+    "Policies in other languages, in any order: the strictest decision of all policies holds. `core/engine/README.md` describes their input.",
+    object("One engine.", {
+      type: enumeration("`cedar`: a folder of Cedar policies with their schema.", engineTypes),
+      path: string("The folder, relative to the configuration file's folder.", { format: "path" }),
+      mode: enumeration("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
+      phases: list(
+        "Phases in which the engine is asked: listed tools, calls, and outputs.",
+        enumeration("One phase.", phases),
+        { default: ["input"], whenEmpty: "leave the key out to judge calls alone" },
+      ),
+    }),
+    { default: [], whenEmpty: "leave the key out to have no engines" },
+  ),
   plugin_workers: integer(
     "Threads for plugin calls that take longer than about a millisecond. With two or more, no single plugin or tenant can occupy them all.",
     { minimum: 1, maximum: 64, default: 2 },
@@ -59,7 +77,7 @@ export const policySchema = object("Policies, and the default decision.", {
   ),
 });
 
-export const extensionsSchema = object("Signatures of packs and plugins.", {
+export const extensionsSchema = object("Signatures of packs, plugins and engines.", {
   strict: flag(
     "Load only extensions that `trust_policy` trusts. False: untrusted ones are loaded too, and marked in log and evidence.",
     { default: false },

@@ -95,6 +95,8 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
   refuseRepeats(paths, (index) => `policy.packs[${index}].path`, "a path of its own", faults);
   const plugins = policy?.plugins?.map((plugin) => plugin?.path) ?? [];
   refuseRepeats(plugins, (index) => `policy.plugins[${index}].path`, "a path of its own", faults);
+  const engines = policy?.engines?.map((engine) => engine?.path) ?? [];
+  refuseRepeats(engines, (index) => `policy.engines[${index}].path`, "a path of its own", faults);
   policy?.plugins?.forEach((plugin, index) => {
     checkTaints(plugin, `policy.plugins[${index}].taints`, faults);
   });

@@ -10,6 +10,7 @@ export const manifestType = "application/vnd.oci.image.manifest.v1+json";
 const artifactTypes: Readonly<Record<ExtensionKind, string>> = {
   pack: "application/vnd.agent-governance-gateway.pack.v1",
   plugin: "application/vnd.agent-governance-gateway.plugin.v1",
+  engine: "application/vnd.agent-governance-gateway.engine.v1",
 };
 const fileType = "application/vnd.agent-governance-gateway.file.v1";
 const titleKey = "org.opencontainers.image.title";

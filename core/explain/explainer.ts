@@ -185,8 +185,11 @@ async function findStanding(
   if (loaded === undefined) return "gone";
   if (loaded.ref.digest !== verdict.policy.digest) return "changed";
   if (loaded.explainer === undefined || action === null) return "same";
-  const again = await loaded.evaluate(action);
-  return isSame(again, verdict) ? "same" : "changed";
+  try {
+    return isSame(await loaded.evaluate(action), verdict) ? "same" : "changed";
+  } catch {
+    return verdict.error === null ? "changed" : "same";
+  }
 }
 
 function isSame(again: Verdict, { decision, findings }: DescribedVerdict): boolean {

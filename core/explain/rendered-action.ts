@@ -62,9 +62,9 @@ async function hideFound({ chain, newId }: ShowParts, action: ActionEnvelope): P
   return isNew ? replaceTold(action, left as Told) : action;
 }
 
-/** Packs and session policies never search for values to hide. */
+/** Packs, engines and session policies never search for values to hide. */
 function pluginVerdicts({ verdicts, shadow }: Evaluation): readonly PolicyVerdict[] {
-  return [...verdicts, ...shadow].filter(({ policy }) => policy.kind !== "pack" && policy.kind !== "session");
+  return [...verdicts, ...shadow].filter(({ policy }) => policy.kind === "plugin" || policy.kind === "external");
 }
 
 /** Returns true where the plugin failed, or would withhold an output without naming a place. */

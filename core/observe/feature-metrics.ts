@@ -5,6 +5,25 @@ import type { MetricRegistry } from "./metric-registry.ts";
 
 const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
 
+/** Metrics of policy engines. */
+export class EngineMetrics {
+  readonly #failures: Counter<"engine" | "reason">;
+
+  constructor(registry: MetricRegistry) {
+    this.#failures = registry.counter(
+      "gateway_engine_failures_total",
+      "Actions that an engine could not judge, which blocks them in mode enforce, by engine and reason",
+      "engine",
+      "reason",
+    );
+  }
+
+  /** Both are of closed lists of the engines. */
+  failed(engine: string, reason: string): void {
+    this.#failures.inc({ engine, reason });
+  }
+}
+
 /** Metrics of plugins. */
 export class PluginMetrics {
   readonly #breaches: Counter<"reason">;

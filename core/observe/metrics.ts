@@ -5,7 +5,7 @@ import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
 import type { BucketHistogram } from "./bucket-histogram.ts";
-import { PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
+import { EngineMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
 import { MetricRegistry } from "./metric-registry.ts";
 import {
   type Exemplar,
@@ -33,6 +33,7 @@ export class Metrics implements Subscriber {
   readonly #registry = new MetricRegistry();
   readonly sessions: SessionMetrics = new SessionMetrics(this.#registry);
   readonly evidence: EvidenceMetrics = new EvidenceMetrics(this.#registry);
+  readonly engines: EngineMetrics = new EngineMetrics(this.#registry);
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
   readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
   readonly telemetry: TelemetryMetrics = new TelemetryMetrics(this.#registry);

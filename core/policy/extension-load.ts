@@ -26,9 +26,18 @@ interface PackPlace {
   readonly shadowRules: readonly string[];
 }
 
+/** A folder of another kind, and what makes a policy of its verified bytes. */
+export interface ExtensionLoader {
+  readonly kind: ExtensionKind;
+  readonly path: string;
+  readonly compile: (extension: VerifiedExtension) => Promise<LoadedPolicy>;
+}
+
 interface PolicyLoadOptions extends PluginPorts {
   readonly packs: readonly PackPlace[];
   readonly plugins: readonly PluginPlace[];
+  /** Folders that layers above this one compile. */
+  readonly others: readonly ExtensionLoader[];
   /** True where untrusted extensions are refused; requires a trust policy. */
   readonly strict: boolean;
   /** Null where nothing is trusted. */
@@ -47,12 +56,13 @@ export interface LoadedPolicies {
 }
 
 /**
- * Loads the packs and plugins of a configuration: reads each folder once, verifies its signatures, compiles those bytes
+ * Loads the packs, plugins and engines of a configuration: reads each folder once, verifies its signatures, compiles those bytes
  * and runs its own tests. All or nothing: rejects with the first GatewayError, whose detail lists all failures.
  */
 export async function loadExtensions(options: PolicyLoadOptions): Promise<LoadedPolicies> {
   const packs: LoadedPack[] = [];
   const plugins: LoadedPolicy[] = [];
+  const others: LoadedPolicy[] = [];
   const failures: Failure[] = [];
   for (const place of options.packs) {
     const compile = (extension: VerifiedExtension): Promise<LoadedPack> =>
@@ -64,13 +74,16 @@ export async function loadExtensions(options: PolicyLoadOptions): Promise<Loaded
       loadPluginPolicy(place, extension, options);
     sort(await loadPlace("plugin", place.path, options, compile), plugins, failures);
   }
+  for (const { kind, path, compile } of options.others) {
+    sort(await loadPlace(kind, path, options, compile), others, failures);
+  }
   if (failures.length > 0) {
     await options.onRefused(failures.map(({ refused }) => refused));
     throw joinErrors(failures.map(({ error }) => error));
   }
   refuseDuplicatePacks(packs);
-  refuseDuplicatePlugins(plugins, packs);
-  const loaded: readonly LoadedPolicy[] = [...packs, ...plugins];
+  refuseDuplicateNames([...plugins, ...others], packs);
+  const loaded: readonly LoadedPolicy[] = [...packs, ...plugins, ...others];
   const extensions = loaded.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
   return { policies: loaded.map(({ policy }) => policy), extensions };
 }
@@ -80,11 +93,12 @@ function sort<T extends object>(result: T | Failure, loaded: T[], failures: Fail
   else loaded.push(result);
 }
 
-/** A plugin's name is the namespace of its rules, so it must differ from all namespaces. */
-function refuseDuplicatePlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
+/** The name of a plugin or engine is the namespace of its rules, so it must differ from all namespaces. */
+function refuseDuplicateNames(named: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
   const taken = new Set(packs.map(({ namespace }) => namespace));
-  for (const { ref } of plugins) {
-    if (taken.has(ref.name)) throw new GatewayError("PLUGIN_INVALID", `\`${ref.name}\`: expected a name of its own`);
+  for (const { ref } of named) {
+    const code = ref.kind === "engine" ? "ENGINE_INVALID" : "PLUGIN_INVALID";
+    if (taken.has(ref.name)) throw new GatewayError(code, `\`${ref.name}\`: expected a name of its own`);
     taken.add(ref.name);
   }
 }
@@ -99,6 +113,7 @@ const contentChecks: Partial<Readonly<Record<ErrorCode, string>>> = {
   EXTENSION_INVALID: "folder_invalid",
   PACK_INVALID: "content_invalid",
   PLUGIN_INVALID: "content_invalid",
+  ENGINE_INVALID: "content_invalid",
 };
 
 async function loadPlace<T>(

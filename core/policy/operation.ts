@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from "../operation/shape.ts";
 
-const kind = enumOf(["pack", "plugin", "session", "external"]);
+const kind = enumOf(["pack", "plugin", "engine", "session", "external"]);
 const reference = { kind, name: anyText, version: anyText, digest: anyText, signer: nullable(anyText) };
 
 const shadowDecision = Type.Object({

@@ -63,7 +63,8 @@ export const extensionName = {
   expected: "a word of a–z, 0–9 and `-`",
 } as const;
 
-const metadataSchema = object("Identity and description.", {
+/** The `metadata` of every manifest. */
+export const metadataSchema = object("Identity and description.", {
   name: string("The name.", extensionName),
   version: string("The semantic version.", {
     maxLength: 64,
@@ -83,11 +84,15 @@ const settingsSchema = optional(
   }),
 );
 
-const sequence = integer("Increases with each release: a lower one is refused once a higher one was loaded.", {
-  minimum: 0,
-  maximum: maxInteger,
-  default: 0,
-});
+/** The `sequence` of every manifest. */
+export const sequenceSchema = integer(
+  "Increases with each release: a lower one is refused once a higher one was loaded.",
+  {
+    minimum: 0,
+    maximum: maxInteger,
+    default: 0,
+  },
+);
 
 /** `pack.yaml`. */
 export const packSchema = object("A policy pack.", {
@@ -112,7 +117,7 @@ export const packSchema = object("A policy pack.", {
     expected: "words joined by `.`",
   }),
   settings: settingsSchema,
-  sequence,
+  sequence: sequenceSchema,
   issued_at: optional(timestamp("The time of release.")),
   expires_at: optional(timestamp("The pack is refused from then on.")),
   tighten_only: flag("Its `allow` counts as abstain.", { default: false }),
@@ -135,7 +140,7 @@ export const pluginSchema = object("A plugin.", {
   }),
   digest: string("The digest of the module.", { format: "digest" }),
   settings: settingsSchema,
-  sequence,
+  sequence: sequenceSchema,
   capabilities: list("Must be empty: there are none yet.", printable("One capability.", 64), { default: [] }),
   limits: object("The limits of one call.", {
     fuel: integer("Units of fuel.", { minimum: 10_000, maximum: 50_000_000, default: 5_000_000 }),

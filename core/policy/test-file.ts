@@ -67,7 +67,7 @@ export function notePassed({ digest }: VerifiedExtension): void {
 export function requirePassed(
   path: string,
   results: readonly TestResult[],
-  code: "PACK_INVALID" | "PLUGIN_INVALID",
+  code: "PACK_INVALID" | "PLUGIN_INVALID" | "ENGINE_INVALID",
 ): void {
   const faults = new FaultList("");
   for (const { name, place, failures } of results) {

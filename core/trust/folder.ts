@@ -24,6 +24,7 @@ export const extensionBounds = {
 export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
   pack: "pack.sigstore.json",
   plugin: "plugin.sigstore.json",
+  engine: "engine.sigstore.json",
 };
 
 /**
@@ -33,6 +34,7 @@ export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
 export const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
   pack: [],
   plugin: [".git", "build", "node_modules"],
+  engine: [],
 };
 
 /** One reading of an extension's folder. */

@@ -1,7 +1,7 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import type { TrustRefusal } from "./refusal.ts";
 
-export const extensionKinds = ["pack", "plugin"] as const;
+export const extensionKinds = ["pack", "plugin", "engine"] as const;
 export type ExtensionKind = (typeof extensionKinds)[number];
 
 /** The signers' claim about the extension. The compiler compares the manifest with it. */

@@ -12,6 +12,7 @@ export const layers: readonly (readonly string[])[] = [
   ["distribution"],
   ["plugin"],
   ["policy"],
+  ["engine"],
   ["approval", "session", "kill", "ticket", "manifest", "definition", "usage", "notify", "backup"],
   ["upstream", "provider"],
   ["road"],

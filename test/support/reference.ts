@@ -5,6 +5,7 @@ import { errorTable } from "../../core/action/error.ts";
 import { buildDocument } from "../../core/admin/api/document.ts";
 import { identity } from "../../core/compose/identity.ts";
 import { configReference, trustJsonSchema, trustReference } from "../../core/config/reference.ts";
+import { engineEditorSchemas } from "../../core/engine/manifest.ts";
 import { reasons } from "../../core/evidence/record/reason.ts";
 import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { resourceRoutes } from "../../core/gateway/protected-resource.ts";
@@ -30,6 +31,10 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["sdk/evidence/REASONS.md", reasonReference()],
     ["core/fact/effect/table.json", `${JSON.stringify(effectFiles())}\n`],
     ["core/policy/schema/trust.schema.json", jsonText(trustJsonSchema())],
+    ...Array.from(engineEditorSchemas(), ([name, schema]): [string, string] => [
+      `core/engine/schema/${name}`,
+      jsonText(schema),
+    ]),
     ...Array.from(editorSchemas(), ([name, schema]): [string, string] => [
       `core/policy/schema/${name}`,
       jsonText(schema),

@@ -11,6 +11,12 @@ import type { CommandDescription, CommandGroup, LeafCommand } from "./descriptio
 const policyOperations = async () => (await import("../../policy/operation.ts")).policyOperations;
 
 const reference = new Argument("<reference>", "`oci://host[:port]/name[:tag]`, or `@sha256:<hex>` to pull a digest");
+/** The words for each kind in help, and the folder in its examples. */
+const wording: Readonly<Record<ExtensionKind, { readonly noun: string; readonly example: string }>> = {
+  pack: { noun: "a pack", example: "acme-rules" },
+  plugin: { noun: "a plugin", example: "acme-scan" },
+  engine: { noun: "an engine's policies", example: "acme-cedar" },
+};
 
 const keylessServices: readonly Option[] = [
   new Option(
@@ -123,6 +129,23 @@ gateway plugin list`,
     ],
   },
   {
+    name: "engine",
+    summary: "Test, sign and verify policies of other engines",
+    commands: [
+      {
+        name: "test",
+        summary: "Check the policies against their schema and run their tests; exit 1 if there are faults or one fails",
+        arguments: [extensionFolder("engine")],
+        options: [jsonOption],
+        examples: `
+# check a folder of Cedar policies, and run its tests
+gateway engine test acme-cedar`,
+        load: async () => (await import("../engine-test.ts")).testEngineFolder,
+      },
+      ...trustCommands("engine"),
+    ],
+  },
+  {
     name: "test-action",
     summary: "Evaluate one action against the loaded policies, without running it",
     options: [
@@ -194,26 +217,25 @@ gateway policies shadow`,
 
 /** The commands that packs and plugins share. */
 function signingCommands(kind: ExtensionKind): readonly CommandDescription[] {
-  const name = kind === "pack" ? "acme-rules" : "acme-scan";
-  return [
-    signCommand(kind, name),
-    verifyCommand(kind, name),
-    inspectCommand(kind, name),
-    pushCommand(kind, name),
-    pullCommand(kind, name),
-    signingKeys(kind),
-  ];
+  const name = wording[kind].example;
+  return [...trustCommands(kind), pushCommand(kind, name), pullCommand(kind, name), signingKeys(kind)];
+}
+
+/** The commands that packs, plugins and engines share. */
+function trustCommands(kind: ExtensionKind): readonly CommandDescription[] {
+  const name = wording[kind].example;
+  return [signCommand(kind, name), verifyCommand(kind, name), inspectCommand(kind, name)];
 }
 
 function extensionFolder(kind: ExtensionKind): Argument {
-  return new Argument("[folder]", `folder of the ${kind}`).default(".");
+  return new Argument("[folder]", kind === "engine" ? "folder of the policies" : `folder of the ${kind}`).default(".");
 }
 
 function signCommand(kind: ExtensionKind, name: string): LeafCommand {
   const end = kind === "pack" ? "as pack.yaml says" : "never";
   return {
     name: "sign",
-    summary: `Sign every file of a ${kind}, in addition to existing signatures of the same files`,
+    summary: `Sign every file of ${wording[kind].noun}, in addition to existing signatures of the same files`,
     arguments: [extensionFolder(kind)],
     options: [
       new Option("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key"),
@@ -244,7 +266,7 @@ gateway ${kind} sign ${name} --keyless --fulcio https://fulcio.example --tsa htt
 function verifyCommand(kind: ExtensionKind, name: string): LeafCommand {
   return {
     name: "verify",
-    summary: `Verify a ${kind} as a strict gateway would at its first load; exit 1 if it is refused`,
+    summary: `Verify ${wording[kind].noun} as a strict gateway would at its first load; exit 1 if it is refused`,
     arguments: [extensionFolder(kind)],
     options: [new Option("-t, --trust <file>", "trust policy").makeOptionMandatory(), jsonOption],
     examples: `
@@ -257,7 +279,7 @@ gateway ${kind} verify ${name} --trust trust.yaml`,
 function inspectCommand(kind: ExtensionKind, name: string): LeafCommand {
   return {
     name: "inspect",
-    summary: `Show the signatures of a ${kind}, trusted or not; exit 1 if they do not match its files`,
+    summary: `Show the signatures of ${wording[kind].noun}, trusted or not; exit 1 if they do not match its files`,
     arguments: [extensionFolder(kind)],
     options: [jsonOption],
     examples: `
@@ -300,7 +322,7 @@ gateway ${kind} pull oci://registry.example/policy/${name}:1.1.0 ${name} --trust
   };
 }
 
-/** One key signs packs and plugins alike. */
+/** One key signs packs and plugins alike, and the policies of engines. */
 function signingKeys(kind: ExtensionKind): CommandGroup {
   return {
     name: "keys",

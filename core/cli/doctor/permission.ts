@@ -34,7 +34,7 @@ async function secretPaths({ dataDir, source }: GatewayConfig): Promise<readonly
 
 /** The configuration, the trust policy and the policies. */
 function trustedPaths({ source, extensions, policy }: GatewayConfig): readonly string[] {
-  const extensionPaths = [...policy.packs, ...policy.plugins].map(({ path }) => path);
+  const extensionPaths = [...policy.packs, ...policy.plugins, ...policy.engines].map(({ path }) => path);
   return [...(source === null ? [] : [source, dirname(source)]), ...extensions.trustFiles, ...extensionPaths];
 }
 

@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GatewayError } from "../../action/error.ts";
+import { openEngines } from "../../compose/policies.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { TrustedSigner } from "../../config/trust-policy.ts";
 import { measureFuelRate } from "../../plugin/fuel-rate.ts";
@@ -44,6 +45,7 @@ async function checkSignatures({ policy }: GatewayConfig): Promise<readonly Doct
   const places = [
     ...policy.packs.map(({ path }) => ({ path, kind: "pack" as ExtensionKind })),
     ...policy.plugins.map(({ path }) => ({ path, kind: "plugin" as ExtensionKind })),
+    ...policy.engines.map(({ path }) => ({ path, kind: "engine" as ExtensionKind })),
   ];
   const found: DoctorFinding[] = [];
   for (const { path, kind } of places) {
@@ -98,10 +100,10 @@ async function keyIdOf(path: string): Promise<string | undefined> {
 const elapsedMs = (): number => performance.now();
 const ignore = (): void => undefined;
 
-/** Loads the packs and plugins as the gateway does at its first start, tests included. */
+/** Loads the packs, plugins and engines as the gateway does at its first start, tests included. */
 export const checkExtensions: DoctorCheck = async ({ config }) => {
-  const { packs, plugins } = config.policy;
-  if (packs.length + plugins.length === 0) {
+  const { packs, plugins, engines } = config.policy;
+  if (packs.length + plugins.length + engines.length === 0) {
     return [
       warn(
         `none is configured: every action gets \`${config.policy.defaultDecision}\``,
@@ -115,17 +117,20 @@ export const checkExtensions: DoctorCheck = async ({ config }) => {
       const fix = `\`gateway pack sign ${path}\` with a key of \`extensions.trust_policy\`, or remove it`;
       found.push(warn(`\`${path}\` is loaded without a trusted signature: ${text}`, fix));
     });
-    found.unshift(
-      ok(`${quantity(packs.length, "pack")} and ${quantity(plugins.length, "plugin")} load and pass their tests`),
-    );
+    found.unshift(ok(`${describeCounts(config.policy)} load and pass their tests`));
   } catch (cause) {
     found.unshift(fail(GatewayError.from(cause).message, "see `gateway pack lint` and `gateway pack inspect`"));
   }
   return found;
 };
 
+function describeCounts({ packs, plugins, engines }: GatewayConfig["policy"]): string {
+  const counts = [quantity(packs.length, "pack"), quantity(plugins.length, "plugin")];
+  return engines.length === 0 ? counts.join(" and ") : `${counts.join(", ")} and ${quantity(engines.length, "engine")}`;
+}
+
 async function load(config: GatewayConfig, onUntrusted: (path: string, text: string) => void): Promise<void> {
-  const { packs, plugins, pluginWorkers, deadlineMs } = config.policy;
+  const { packs, plugins, engines, pluginWorkers, deadlineMs } = config.policy;
   const pool = new PluginPool({
     threads: pluginWorkers,
     deadlineMs,
@@ -135,6 +140,7 @@ async function load(config: GatewayConfig, onUntrusted: (path: string, text: str
     await loadExtensions({
       packs,
       plugins,
+      others: await openEngines(engines, { failed: ignore }),
       strict: config.extensions.strict,
       trustPolicy: config.extensions.trustPolicy,
       clock: Date.now,

@@ -326,7 +326,7 @@ function defaults(source: string): GatewayConfig {
       routes: [],
     },
     usage: { requestsPerMinute: 120, tokensPerMinute: 2_000_000, budgets: [] },
-    policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
+    policy: { packs: [], plugins: [], engines: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: {
       gatewayTenant: null,

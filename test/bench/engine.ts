@@ -1,0 +1,55 @@
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import { type OpenedEngine, openEngineFolder } from "../../core/engine/engine-load.ts";
+import { acceptUnverified } from "../../core/trust/verified-extension.ts";
+import { cedarFiles, noteCall } from "../support/cedar-folder.ts";
+
+// Microseconds of one evaluation by an engine, from the envelope to the verdict, after a warm-up. It prints and asserts nothing.
+const warmUp = 500;
+const evaluations = 2_000;
+
+async function open(policies?: string): Promise<OpenedEngine["engine"]> {
+  const changed = policies === undefined ? {} : { "policies.cedar": policies };
+  const files = new Map(Object.entries(cedarFiles(changed)).map(([name, text]) => [name, Buffer.from(text)]));
+  const folder = { kind: "engine", files, digest: "sha256:00", signature: undefined } as const;
+  return (await openEngineFolder("bench", acceptUnverified(folder, null))).engine;
+}
+
+/** One permit, and forbids that each name a tool, or none. */
+function manyPolicies(count: number, scope: (at: number) => string): string {
+  const forbids = Array.from(
+    { length: count },
+    (_, at) =>
+      `forbid(principal, action == Action::"write", ${scope(at)}) when { context.arguments.title == "${at}" };`,
+  );
+  const guarded = forbids.map((policy) =>
+    policy.replace("context.arguments.title ==", "context.arguments has title && context.arguments.title =="),
+  );
+  return ["permit(principal, action, resource);", ...guarded].join("\n");
+}
+
+const small = noteCall({ title: "plan", text: "buy oats" });
+const large = noteCall({ title: "plan", text: "buy oats ".repeat(5_000) });
+const cases: readonly (readonly [string, OpenedEngine["engine"], ActionEnvelope])[] = [
+  ["cedar, 5 policies", await open(), small],
+  ["cedar, 5 policies, 45 KB of text", await open(), large],
+  [
+    "cedar, 400 policies, each of one tool",
+    await open(manyPolicies(400, (at) => `resource == Tool::"a/${at}"`)),
+    small,
+  ],
+  ["cedar, 400 policies of every tool", await open(manyPolicies(400, () => "resource")), small],
+];
+
+process.stdout.write(`node ${process.version}\n\n| engine | p50 µs | p99 µs |\n|---|---|---|\n`);
+for (const [name, engine, action] of cases) {
+  for (let round = 0; round < warmUp; round++) await engine.judge(action);
+  const times: number[] = [];
+  for (let round = 0; round < evaluations; round++) {
+    const started = performance.now();
+    await engine.judge(action);
+    times.push((performance.now() - started) * 1_000);
+  }
+  times.sort((a, b) => a - b);
+  const at = (share: number): string => (times[Math.floor(times.length * share)] ?? 0).toFixed(1);
+  process.stdout.write(`| ${name} | ${at(0.5)} | ${at(0.99)} |\n`);
+}
