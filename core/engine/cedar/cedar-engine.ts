@@ -193,8 +193,9 @@ class ShardPlan {
           };
         }),
       );
-    const isFew = actions.length * tools.length * policies.length <= maxSharded;
-    this.all = isFew ? shards(tools, true) : shards([null], false);
+    const byTool = shards(tools, true);
+    const total = byTool.reduce((sum, { policies: own }) => sum + Object.keys(own).length, 0);
+    this.all = total <= maxSharded ? byTool : shards([null], false);
     this.#names = new Set(this.all.map(({ name }) => name));
   }
 
