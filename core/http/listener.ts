@@ -144,28 +144,32 @@ const hopHeaders: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
 
 /**
  * Passes requests for WebSocket to `upgrade`. Node also hands over requests for other protocols, and some clients offer
- * HTTP/2 with every request: those are served as if they had not asked.
+ * HTTP/2 with every request: those are served as if they had not asked. The second on a connection is its last request: each
+ * makes Node listen to the connection once more.
  */
 function acceptUpgrades(server: Server, upgrade: Upgrade): void {
+  const offered = new WeakSet<Duplex>();
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (request.headers.upgrade?.toLowerCase() === "websocket") return upgrade(request, socket, head);
-    socket.unshift(Buffer.concat([headOf(request), head]));
+    socket.unshift(Buffer.concat([headOf(request, offered.has(socket)), head]));
+    offered.add(socket);
     server.emit("connection", socket);
   });
 }
 
 /** The request's own head, every header unchanged but those that ask for another protocol. */
-function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage, isLast: boolean): Buffer {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const [name, value] = [rawHeaders[index] as string, rawHeaders[index + 1] as string];
     if (hopHeaders.has(name.toLowerCase())) continue;
-    lines.push(`${name}: ${name.toLowerCase() === "connection" ? withoutUpgrade(value) : value}`);
+    lines.push(`${name}: ${name.toLowerCase() === "connection" ? withoutUpgrade(value, isLast) : value}`);
   }
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
 }
 
-function withoutUpgrade(connection: string): string {
+function withoutUpgrade(connection: string, isLast: boolean): string {
+  if (isLast) return "close";
   const kept = connection.split(",").filter((token) => !hopHeaders.has(token.trim().toLowerCase()));
   return kept.join(",") || "keep-alive";
 }

@@ -82,13 +82,23 @@ export function consoleHandlers(sources: ConsoleSources): RouteHandlers<typeof c
   };
 }
 
+/** No page of another origin holds a window of this one, loads a part of it, or lends it a device. */
+const pageHeaders = {
+  "content-security-policy": contentSecurity,
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy":
+    "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+};
+
 interface Asset {
   readonly type: string;
   readonly body: Buffer;
 }
 
 function sendAsset(ctx: Context, { type, body }: Asset): void {
-  ctx.set({ "content-security-policy": contentSecurity, "referrer-policy": "no-referrer" });
+  ctx.set(pageHeaders);
   ctx.type = type;
   ctx.body = body;
 }

@@ -291,7 +291,12 @@ describe("the dashboard in Chromium", () => {
   it("loads nothing from elsewhere, and may be in no frame", async () => {
     const answer = await page.goto(authenticated());
     expect(answer?.headers()["content-security-policy"]).to.match(/^default-src 'self';.*frame-ancestors 'none'/);
-    expect(answer?.headers()["x-content-type-options"]).to.equal("nosniff");
+    expect(answer?.headers()).to.include({
+      "x-content-type-options": "nosniff",
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+    });
+    expect(answer?.headers()["permissions-policy"]).to.match(/camera=\(\), .*microphone=\(\)/);
     const hosts = `performance.getEntriesByType("resource").map(({ name }) => new URL(name).host)`;
     expect(new Set((await page.evaluate(hosts)) as string[])).to.deep.equal(new Set([new URL(authenticated()).host]));
     await sleep(100);

@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { WebSocket } from "ws";
 import { separateSession } from "../../support/own-task.ts";
+import { until } from "../../support/webhook-receiver.ts";
 import { send } from "../../support/wire.ts";
 import {
   echoCall,
@@ -262,5 +264,24 @@ describe("/v1/ws", () => {
     socket.write("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect(await next).to.match(/^HTTP\/1\.1 200 OK\r\n/);
     socket.destroy();
+  });
+
+  it("closes a connection that offers HTTP/2 with one request after another [S21]", async () => {
+    const { port } = new URL(world.gateway.url);
+    const socket = createConnection({ port: Number(port), host: "127.0.0.1" });
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += String(chunk);
+    });
+    const offer = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+    const answers = (): number => text.split("HTTP/1.1 200 OK").length - 1;
+    socket.write(offer);
+    await until(() => answers() === 1, "the first answer");
+    expect(text).to.not.match(/connection: close/i);
+    const closed = once(socket, "close");
+    socket.write(offer);
+    await closed;
+    expect(answers()).to.equal(2);
+    expect(text).to.match(/connection: close/i);
   });
 });
