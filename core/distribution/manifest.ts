@@ -1,7 +1,7 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
-import { extensionBounds } from "../trust/folder.ts";
+import { extensionBounds, maxBytesOf } from "../trust/folder.ts";
 import type { ExtensionKind } from "../trust/verified-extension.ts";
 import { artifactError, checkFileNames, quoteForeign } from "./file-name.ts";
 
@@ -107,8 +107,8 @@ function readLayer(layer: Json, index: number): FileLayer {
   if (typeof name !== "string") throw artifactError(`${where}: expected the annotation \`${titleKey}\`, got none`);
   if (typeof digest !== "string" || !digestShape.test(digest))
     throw artifactError(`${where}: expected a digest \`sha256:<hex>\`, got ${quoteForeign(digest)}`);
-  if (typeof size !== "number" || !Number.isInteger(size) || size < 0 || size > extensionBounds.fileBytes)
-    throw artifactError(`${where}: expected at most ${extensionBounds.fileBytes} bytes, got ${quoteForeign(size)}`);
+  if (typeof size !== "number" || !Number.isInteger(size) || size < 0 || size > maxBytesOf(name))
+    throw artifactError(`${where}: expected at most ${maxBytesOf(name)} bytes, got ${quoteForeign(size)}`);
   return { name, digest, size };
 }
 

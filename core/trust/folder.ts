@@ -6,7 +6,8 @@ import { GatewayError } from "../action/error.ts";
 import type { ExtensionFiles, ExtensionKind } from "./verified-extension.ts";
 
 const maxFiles = 256;
-const maxFile = 4_194_304;
+const maxText = 1_048_576;
+const maxModule = 4_194_304;
 const maxBytes = 16_777_216;
 const maxFolder = 8;
 const maxPath = 512;
@@ -14,11 +15,15 @@ const maxPath = 512;
 /** Bounds of an extension's folder, the signature file included; `depth` counts the parts of a path. */
 export const extensionBounds = {
   files: maxFiles,
-  fileBytes: maxFile,
   bytes: maxBytes,
   depth: maxFolder,
   pathLength: maxPath,
 } as const;
+
+/** Returns the bytes that a file of an extension may have: 4 MiB for a WASM module, 1 MiB for any other. */
+export function maxBytesOf(name: string): number {
+  return name.endsWith(".wasm") ? maxModule : maxText;
+}
 
 /** The file at the top of an extension's folder that holds its signatures. */
 export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
@@ -49,8 +54,9 @@ export interface ExtensionFolder extends ExtensionFiles {
 
 /**
  * Reads every file of a folder once, except a plugin author's working folders (`.git`, `build`, `node_modules`); later
- * checks and the compiler use these bytes. At most 256 files, each at most 4 MiB and 16 MiB in all, 8 folders deep, no
- * symbolic links (the folder itself may be one), only files and folders. Throws EXTENSION_INVALID with every fault.
+ * checks and the compiler use these bytes. At most 256 files, a module of at most 4 MiB, any other of at most 1 MiB,
+ * 16 MiB in all, 8 folders deep, no symbolic links (the folder itself may be one), only files and folders. Throws
+ * EXTENSION_INVALID with every fault.
  */
 export async function readExtensionFolder(path: string, kind: ExtensionKind): Promise<ExtensionFolder> {
   const faults: string[] = [];
@@ -142,7 +148,8 @@ async function readBounded(path: string, name: string, faults: string[]): Promis
   try {
     const stat = await file.stat();
     if (!stat.isFile()) faults.push(`${name}: expected a file, got something else`);
-    else if (stat.size > maxFile) faults.push(`${name}: expected at most ${maxFile} bytes, got ${stat.size}`);
+    else if (stat.size > maxBytesOf(name))
+      faults.push(`${name}: expected at most ${maxBytesOf(name)} bytes, got ${stat.size}`);
     else {
       const bytes = Buffer.alloc(stat.size);
       const { bytesRead } = await file.read(bytes, 0, stat.size, 0);

@@ -23,7 +23,7 @@ export interface ComparedResult {
 type Compare = (action: ActionEnvelope, pack: PackVariables, units?: number) => ComparedResult;
 
 /** The rule matches whatever the expression needs; an action that lacks it is an error to both. */
-const everyFact: ReadonlySet<string> = new Set(factKinds.map((kind) => `facts.${kind}`));
+const everyFact: ReadonlySet<string> = new Set([...factKinds, "calls"].map((kind) => `facts.${kind}`));
 
 /** Evaluates expressions by core's compiler and by the library's planner. */
 export class CelComparison {

@@ -25,7 +25,8 @@ describe("readExtensionFolder(path, kind)", () => {
   const refusals: readonly (readonly [what: string, files: PackFiles, fault: string])[] = [
     ["257 files", many, "expected at most 256 files, got more"],
     ["17 files of a megabyte", large, "expected at most 16777216 bytes in all, got more"],
-    ["a file beyond 4 MiB", { "a.bin": Buffer.alloc(4_194_305) }, "a.bin: expected at most 4194304 bytes"],
+    ["a file beyond a megabyte", { "a.bin": Buffer.alloc(1_048_577) }, "a.bin: expected at most 1048576 bytes"],
+    ["a module beyond 4 MiB", { "a.wasm": Buffer.alloc(4_194_305) }, "a.wasm: expected at most 4194304 bytes"],
     ["nine folders inside one another", { "a/a/a/a/a/a/a/a/a.txt": "" }, "expected at most 8 folders"],
     ["a name that reads from right to left", { "a\u202eb.txt": "" }, "expected names of printable characters"],
     ["a name with a line break", { "a\nb.txt": "" }, 'got "a\\nb.txt"'],
