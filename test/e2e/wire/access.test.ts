@@ -269,7 +269,8 @@ function requestFor(route: Route, visitor: Visitor): WireRequest {
   const { method, path: target } = route;
   if (method !== "POST") {
     const accept = route.path === "/mcp" && method === "GET" ? "text/event-stream" : "*/*";
-    return { method, target, headers: [...credential, ["accept", accept]] };
+    const type: HeaderList = method === "GET" ? [] : [["content-type", "application/json"]];
+    return { method, target, headers: [...credential, ["accept", accept], ...type] };
   }
   return { method, target, headers: [...credential, ["content-type", "application/json"]], body: bodyOf(route) };
 }
