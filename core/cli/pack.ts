@@ -17,7 +17,7 @@ interface RepeatOptions {
 export async function createPack(folder: string, { json }: { readonly json?: true }, command: Command): Promise<void> {
   const name = readNewName(folder, command);
   const now = new Date().toISOString().replace(/\.\d+Z$/, "Z");
-  const files = await writeScaffold("pack", folder, { name, now });
+  const files = await writeScaffold([{ from: "template/pack" }], folder, { name, now });
   if (json) return print(JSON.stringify({ ok: true, name, folder: resolve(folder), files }));
   print(`${name}: ${files.length} files in ${folder}`);
   print(`next: gateway pack lint ${folder} && gateway pack test ${folder}`);

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -7,6 +6,7 @@ import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { BinaryReader } from "../plugin/wasm/binary.ts";
 import { type OpenedPlugin, openPlugin } from "./plugin-folder.ts";
+import { compileFault, compileLanguage, findLanguage, runCompiler } from "./plugin-language.ts";
 import { testPlugin } from "./plugin-test.ts";
 import { print, printFaults } from "./print.ts";
 import { replaceFile } from "./replace-file.ts";
@@ -57,13 +57,16 @@ async function writeModule(folder: string): Promise<void> {
 }
 
 async function buildModule(folder: string, present: Buffer | undefined): Promise<Uint8Array> {
-  if ((await readText(join(folder, "asconfig.json"))) === undefined) {
-    if (present !== undefined) return present;
-    throw expected(folder, "an `asconfig.json` to compile by, or a module that another compiler made; got neither");
+  if ((await readText(join(folder, "asconfig.json"))) !== undefined) {
+    const { module, sourceMap } = await compileAssembly(folder);
+    await writeSourceMap(folder, sourceMap, module);
+    return module;
   }
-  const { module, sourceMap } = await compileAssembly(folder);
-  await writeSourceMap(folder, sourceMap, module);
-  return module;
+  const language = await findLanguage(folder);
+  if (language !== undefined) return compileLanguage(folder, language);
+  if (present !== undefined) return present;
+  const sources = "an `asconfig.json`, `src/plugin.c` or `src/plugin.rs` to compile";
+  throw expected(folder, `${sources}, or a module that another compiler made; got none of them`);
 }
 
 /** Replaces the digest in a manifest and nothing else. */
@@ -96,8 +99,6 @@ interface Assembled {
   readonly sourceMap: string;
 }
 
-const compileMs = 120_000;
-const maxOutput = 1_048_576;
 const header = 8;
 
 /**
@@ -112,7 +113,9 @@ async function compileAssembly(folder: string): Promise<Assembled> {
     const output = join(folderOfOutput, "plugin.wasm");
     const config = ["--config", "asconfig.json", "--baseDir", ".", "--outFile", output, "--sourceMap"];
     // The compiler is one large WebAssembly module that runs for a second or two: optimizing it would take longer than that.
-    await run(["--enable-source-maps", "--liftoff-only", compiler, ...config], folder);
+    const args = ["--enable-source-maps", "--liftoff-only", compiler, ...config];
+    const { code, stderr } = await runCompiler(process.execPath, args, folder);
+    if (code !== 0) throw compileFault(folder, stderr, readDiagnostics(stderr));
     const [module, sourceMap] = [await readFile(output), await readFile(`${output}.map`, "utf8")];
     return { module: withoutMapSection(module), sourceMap };
   } finally {
@@ -133,31 +136,16 @@ function findCompiler(folder: string): string {
   throw new GatewayError("PLUGIN_INVALID", `\`${folder}\`: expected the AssemblyScript compiler, found none; ${hint}`);
 }
 
-function run(args: readonly string[], folder: string): Promise<void> {
-  const options = { cwd: folder, timeout: compileMs, maxBuffer: maxOutput };
-  return new Promise((done, reject) => {
-    const child = execFile(process.execPath, args, options, (error, _stdout, stderr) => {
-      if (error === null) done();
-      else if (child.exitCode === null && error.killed) {
-        reject(new GatewayError("PLUGIN_INVALID", `\`${folder}\`: expected to compile within ${compileMs} ms`));
-      } else reject(compileFault(folder, stderr));
-    });
-  });
-}
-
 /** `ERROR TS2322: text`, some lines of source, then `in file(line,column)`. */
 const diagnostic = /^ERROR (\w+: .*)\n(?:(?!ERROR ).*\n)*?.* in (\S+)\((\d+),(\d+)\)$/gm;
 /** The compiler's message about an import of a package that is not installed. */
 const missingFile = "TS6054: File '~lib/";
 
-function compileFault(folder: string, stderr: string): GatewayError {
-  const faults = Array.from(stderr.matchAll(diagnostic), ([, message = "", file = "", line, column]) => {
+function readDiagnostics(stderr: string): Parameters<typeof compileFault>[2] {
+  return Array.from(stderr.matchAll(diagnostic), ([, message = "", file = "", line, column]) => {
     const hint = message.startsWith(missingFile) ? "; `npm install` installs the packages of package.json" : "";
     return { file, line: Number(line), column: Number(column), message: message.replace(/\.$/, "") + hint };
   });
-  const lines = faults.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  const text = lines.length > 0 ? lines.join("\n") : stderr.trim();
-  return new GatewayError("PLUGIN_INVALID", `\`${folder}\` does not compile\n${text}`, { data: { faults } });
 }
 
 /** Drops the section that names the source map: the module is the same as without one. */

@@ -1,10 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { extensionName } from "../policy/schema.ts";
-import type { ExtensionKind } from "../trust/verified-extension.ts";
 
 /** The folder of `package.json`; compiled code is three folders below it. */
 export const installation: string = fileURLToPath(new URL("../../../", import.meta.url));
@@ -21,33 +20,51 @@ export function readNewName(folder: string, command: Command): string {
   return command.error(`error: expected the last part of \`${folder}\` to be ${expected}`);
 }
 
+/** A folder below `sdk/` whose files a scaffold takes over, and where to. */
+interface ScaffoldPart {
+  readonly from: string;
+  /** A folder of the new extension; its top where there is none. */
+  readonly to?: string;
+}
+
 /**
- * Writes a new extension from its template, `{{key}}` replaced from `values`, and returns the files. Throws
+ * Writes a new extension from its parts, `{{key}}` replaced from `values`, and returns the files. Throws
  * EXTENSION_INVALID where the folder is not empty.
  */
 export async function writeScaffold(
-  kind: ExtensionKind,
+  parts: readonly ScaffoldPart[],
   folder: string,
   values: Readonly<Record<string, string>>,
 ): Promise<readonly string[]> {
-  const template = join(installation, "sdk", "template", kind);
-  const entries = await readdir(template, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = (await Promise.all(parts.map(listPart))).flat();
   try {
     await mkdir(folder, { recursive: true });
     if ((await readdir(folder)).length > 0) throw unusable(folder, "is not empty");
-    const written: string[] = [];
-    for (const file of files.toSorted()) {
-      const path = join(dirname(file), dotFiles[basename(file)] ?? basename(file)).slice(template.length + 1);
+    for (const { source, path } of files) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
-      await writeFile(join(folder, path), fill(await readFile(file, "utf8"), values), { flag: "wx" });
-      written.push(path);
+      await writeFile(join(folder, path), fill(await readFile(source, "utf8"), values), { flag: "wx" });
     }
-    return written;
+    return files.map(({ path }) => path);
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause;
     throw unusable(folder, `cannot be written: ${(cause as NodeJS.ErrnoException).code ?? String(cause)}`);
   }
+}
+
+interface ScaffoldFile {
+  readonly source: string;
+  /** Below the new extension's folder. */
+  readonly path: string;
+}
+
+async function listPart({ from, to = "" }: ScaffoldPart): Promise<readonly ScaffoldFile[]> {
+  const top = join(installation, "sdk", from);
+  const entries = await readdir(top, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return files.toSorted().map((source) => {
+    const path = join(to, relative(top, dirname(source)), dotFiles[basename(source)] ?? basename(source));
+    return { source, path };
+  });
 }
 
 function fill(text: string, values: Readonly<Record<string, string>>): string {

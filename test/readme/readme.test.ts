@@ -12,8 +12,10 @@ import { isAsShown } from "../support/shown-output.ts";
 import { type Block, markedBlocks } from "./block.ts";
 import { Terminal } from "./terminal.ts";
 
-/** In the order of reading: the second begins where the first has led. */
-const pages = ["README.md", "plugins/FIRST-PLUGIN.md"].map((path) => readFileSync(join(repositoryRoot, path), "utf8"));
+/** In the order of reading: each begins where the one before has led. */
+const pages = ["README.md", "plugins/FIRST-PLUGIN.md", "plugins/C-AND-RUST.md"].map((path) =>
+  readFileSync(join(repositoryRoot, path), "utf8"),
+);
 const startMs = 180_000;
 const commandMs = 60_000;
 const ready = '"event":"ready"';

@@ -121,7 +121,7 @@ export const verdict: Verdict = (await loadPlugin(".")).evaluate(exampleAction({
     const folders = new Set(
       files.map((file) => /agent-governance-sdk\/([^/]+)\//.exec(file)?.[1]).filter((name) => name !== undefined),
     );
-    expect([...folders]).to.have.members(["assembly", "c", "contract", "dist", "evidence", "example"]);
+    expect([...folders]).to.have.members(["assembly", "c", "contract", "dist", "evidence", "example", "rust"]);
   });
 
   it("names all that the package exports", () => {

@@ -72,22 +72,25 @@ gateway pack test acme-rules`,
     commands: [
       {
         name: "new",
-        summary: "Create a plugin project that builds, tests and signs with npm",
+        summary: "Create a plugin project that builds, tests and signs, in AssemblyScript with npm or in C or Rust",
         arguments: [new Argument("<folder>", "new folder; its last part names the plugin")],
         options: [
+          new Option("--language <name>", "AssemblyScript, C or Rust").choices(["as", "c", "rust"]).default("as"),
           new Option("--sdk <spec>", "npm spec of agent-governance-sdk (default: the one next to this gateway)"),
           new Option("--gateway <spec>", "npm spec of agent-governance-gateway (default: this gateway)"),
           jsonOption,
         ],
         examples: `
 # a plugin in AssemblyScript with one rule, to start from
-gateway plugin new acme-scan`,
+gateway plugin new acme-scan
+# the same in C, for clang
+gateway plugin new acme-scan --language c`,
         load: async () => (await import("../plugin-new.ts")).createPlugin,
       },
       {
         name: "build",
         summary:
-          "Compile a plugin from AssemblyScript, write its digest into plugin.yaml and load it in the sandbox; without an asconfig.json use the existing module",
+          "Compile a plugin from AssemblyScript, C or Rust, write its digest into plugin.yaml and load it in the sandbox; without a source use the existing module",
         arguments: [extensionFolder("plugin")],
         options: [new Option("--watch", "build again after each change, and run the tests"), jsonOption],
         examples: `

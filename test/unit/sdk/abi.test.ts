@@ -5,7 +5,14 @@ import { abiFunctions, abiModule } from "../../../core/plugin/abi.ts";
 import { Host, abiModule as harnessModule } from "../../../sdk/harness/host.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 
-const types: Readonly<Record<string, string>> = { u8: "i32", u64: "i64", uint32_t: "i32", uint64_t: "i64", void: "" };
+const types: Readonly<Record<string, string>> = {
+  u8: "i32",
+  u32: "i32",
+  u64: "i64",
+  uint32_t: "i32",
+  uint64_t: "i64",
+  void: "",
+};
 
 interface Import {
   readonly name: string;
@@ -38,6 +45,14 @@ describe("the ABI as the SDK tells it", () => {
         "sdk/c/gateway_plugin.h",
         /^GATEWAY_IMPORT\((?<name>\w+)\) (?<result>\w+) \w+\((?<params>.*)\);/gm,
         /(uint\d+_t) \w+/g,
+      ),
+    ],
+    [
+      "Rust",
+      importsIn(
+        "sdk/rust/gateway_plugin.rs",
+        /^ {4}fn (?<name>\w+)\((?<params>.*)\)(?: -> (?<result>\w+))?;$/gm,
+        /: (\w+)/g,
       ),
     ],
   ];
