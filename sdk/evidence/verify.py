@@ -62,7 +62,7 @@ def check_signatures(place, message, signatures, keys, size):  # pairs of a key'
 def check_note(place, note, keys):  # a C2SP signed note, signed by every key valid at its size and by no other
     signatures = [(name, raw(blob)[4:]) for name, blob in re.findall(r"/(\w{16}) (.*)\n", note["lines"])]
     demand(place, sorted(name for name, _ in signatures) == check_signatures(place, note["text"].encode(), signatures, keys, int(note["size"])), "bad_signature")
-def node(left, right): return sha(b"\1" + bytes.fromhex(left + right))
+def node(left, right): return left and right and sha(b"\1" + bytes.fromhex(left + right))  # "" where the proof lacks one
 def climb(m, n, proof, leaf="", root=""):  # RFC 6962: the roots of the first m and of all n leaves, up from the m-th or from the first root
     if n == 1 or m == n and not leaf: return [leaf or root or "".join(proof)] * 2 if len(proof) == (not leaf + root) else ["", ""]
     half, beside = 1 << (n - 1).bit_length() - 1, "".join(proof[-1:])

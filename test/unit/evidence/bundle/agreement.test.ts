@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { VerifyingKey } from "../../../../core/action/signing-key.ts";
 import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
@@ -32,6 +34,20 @@ describe("verify.py and our verifier", function () {
     }
     expect([...heard].every((reason) => reason in reasons)).to.equal(true);
     expect(heard.size, [...heard].join()).to.be.at.least(Math.min(20, rounds / 50));
+  });
+
+  it("takes no proof that is too short, whatever root was made for it", async () => {
+    // The root over one leaf with nothing beside it, of a tree that is said to have two.
+    const script = `
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+import verify
+leaf = hashlib.sha256(b"\\0" + bytes(32)).digest()
+root = hashlib.sha256(b"\\1" + leaf).hexdigest()
+print([verify.included(seq, 2, [], "00" * 32, root) for seq in (0, 1)])`;
+    const folder = join(repositoryRoot, "sdk/evidence");
+    const { stdout } = await promisify(execFile)("python3", ["-B", "-c", script, folder]);
+    expect(stdout.trim()).to.equal("[False, False]");
   });
 
   it("is short enough to be read before it is run", async () => {
