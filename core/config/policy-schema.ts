@@ -6,7 +6,7 @@ import { modes } from "../action/policy.ts";
 import { enumeration, flag, integer, jsonObject, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 /** The engines beside packs and plugins. */
-export const engineTypes = ["cedar"] as const;
+export const engineTypes = ["cedar", "rego"] as const;
 export type EngineType = (typeof engineTypes)[number];
 
 /** The events of approvals that a webhook can receive. */
@@ -49,7 +49,10 @@ export const policySchema = object("Policies, and the default decision.", {
   engines: list(
     "Policies in other languages, in any order: the strictest decision of all policies holds. `core/engine/README.md` describes their input.",
     object("One engine.", {
-      type: enumeration("`cedar`: a folder of Cedar policies with their schema.", engineTypes),
+      type: enumeration(
+        "`cedar`: a folder of Cedar policies with their schema. `rego`: a folder with a module that OPA made of Rego.",
+        engineTypes,
+      ),
       path: string("The folder, relative to the configuration file's folder.", { format: "path" }),
       mode: enumeration("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       phases: list(

@@ -9,6 +9,7 @@ import type { VerifiedExtension } from "../trust/verified-extension.ts";
 import { loadCedar } from "./cedar/cedar-load.ts";
 import { type Engine, type EngineObserver, EnginePolicy } from "./engine-policy.ts";
 import { type EngineSource, type FolderEngine, readEngine } from "./manifest.ts";
+import { loadRego } from "./rego/rego-load.ts";
 
 /** An entry of `policy.engines` whose policies are a folder. */
 export interface EnginePlace {
@@ -54,7 +55,11 @@ export async function openEngineFolder(
   type: FolderEngine | null = null,
 ): Promise<OpenedEngine> {
   const source = readEngine(path, type, extension);
-  return { source, engine: await loadCedar(path, source) };
+  const { engine } = source;
+  return {
+    source,
+    engine: engine === "cedar" ? await loadCedar(path, source) : await loadRego(path, source, source.entrypoint),
+  };
 }
 
 /** Runs the folder's own tests, in every phase. Rejects with ENGINE_INVALID for tests with faults. */

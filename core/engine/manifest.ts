@@ -6,7 +6,7 @@ import { parseDocument } from "../config/document.ts";
 import { FaultList } from "../config/fault.ts";
 import type { EngineType } from "../config/policy-schema.ts";
 import { editorSchema } from "../config/reference.ts";
-import { enumeration, list, object } from "../config/schema.ts";
+import { enumeration, list, object, optional, string } from "../config/schema.ts";
 import { checkNode } from "../policy/extension-file.ts";
 import { checkClaim } from "../policy/pack.ts";
 import { metadataSchema, pluginCaseSchema, sequenceSchema } from "../policy/schema.ts";
@@ -15,13 +15,21 @@ import { VerifiedExtension } from "../trust/verified-extension.ts";
 const manifestFile = "engine.yaml";
 
 /** The engines whose policies are a folder of files. */
-export const folderEngines = ["cedar"] as const satisfies readonly EngineType[];
+export const folderEngines = ["cedar", "rego"] as const satisfies readonly EngineType[];
 export type FolderEngine = (typeof folderEngines)[number];
+
+const defaultEntrypoint = "gateway/decision";
 
 const manifestSchema = object("Policies of another engine.", {
   apiVersion: enumeration("The version of the format.", ["gateway/v1"]),
   kind: enumeration("The kind of the file.", ["PolicyEngine"]),
   engine: enumeration("The engine that evaluates the policies.", folderEngines),
+  entrypoint: optional(
+    string(`\`rego\`: the rule that decides, by its path. \`${defaultEntrypoint}\` where it is left out.`, {
+      pattern: "^[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*$",
+      maxLength: 256,
+    }),
+  ),
   metadata: metadataSchema,
   sequence: sequenceSchema,
 });
@@ -42,6 +50,7 @@ export function readEngine(
   extension: VerifiedExtension,
 ): EngineSource & {
   readonly engine: FolderEngine;
+  readonly entrypoint: string;
 } {
   const faults = new FaultList(manifestFile);
   const files = VerifiedExtension.open(extension);
@@ -58,11 +67,14 @@ export function readEngine(
   if (engine !== null && form.engine !== engine) {
     faults.addAt(root.place, `expected \`engine: ${engine}\`, as the configuration says, got \`${form.engine}\``);
   }
+  if (form.engine !== "rego" && form.entrypoint !== null) {
+    faults.addAt(root.place, `expected no \`entrypoint\`, which \`engine: ${form.engine}\` does not have`);
+  }
   checkClaim({ name, version, sequence, place: root.place }, extension, faults);
   faults.throwIfAny("ENGINE_INVALID", path);
   const { digest, signer } = extension;
   const ref: PolicyRef = { kind: "engine", name, version, digest, signer };
-  return { engine: form.engine, ref, sequence, extension, files };
+  return { engine: form.engine, entrypoint: form.entrypoint ?? defaultEntrypoint, ref, sequence, extension, files };
 }
 
 /** The JSON Schemas for editors, by file name. */

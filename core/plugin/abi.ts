@@ -58,22 +58,21 @@ const networkFunctions: Readonly<Record<string, HostSignature>> = {
 export const networkNames: readonly string[] = Object.keys(networkFunctions);
 
 /** The modules of the host. */
-export type HostModule = typeof abiModule | typeof wasiModule;
+type HostModule = typeof abiModule | typeof wasiModule;
 
 const hostFunctions: Readonly<Record<HostModule, Readonly<Record<string, HostSignature>>>> = {
   [abiModule]: { ...abiFunctions, ...networkFunctions },
   [wasiModule]: wasiSignatures,
 };
 
-/** Returns a function that a plugin may import, with its module; undefined for unknown names. */
-export function hostFunction(module: string, name: string): (HostSignature & { module: HostModule }) | undefined {
+/** Returns a function that a plugin may import; undefined for unknown names. */
+export function hostFunction(module: string, name: string): HostSignature | undefined {
   if (module !== abiModule && module !== wasiModule) return undefined;
   const known = hostFunctions[module];
-  const signature = Object.hasOwn(known, name) ? known[name] : undefined;
-  return signature && { ...signature, module };
+  return Object.hasOwn(known, name) ? known[name] : undefined;
 }
 
-export function isNetworkFunction(module: HostModule, name: string): boolean {
+export function isNetworkFunction(module: string, name: string): boolean {
   return module === abiModule && networkNames.includes(name);
 }
 

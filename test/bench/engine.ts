@@ -2,14 +2,18 @@ import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { type OpenedEngine, openEngineFolder } from "../../core/engine/engine-load.ts";
 import { acceptUnverified } from "../../core/trust/verified-extension.ts";
 import { cedarFiles, noteCall } from "../support/cedar-folder.ts";
+import { regoFiles } from "../support/rego-folder.ts";
 
 // Microseconds of one evaluation by an engine, from the envelope to the verdict, after a warm-up. It prints and asserts nothing.
 const warmUp = 500;
 const evaluations = 2_000;
 
-async function open(policies?: string): Promise<OpenedEngine["engine"]> {
-  const changed = policies === undefined ? {} : { "policies.cedar": policies };
-  const files = new Map(Object.entries(cedarFiles(changed)).map(([name, text]) => [name, Buffer.from(text)]));
+function open(policies?: string): Promise<OpenedEngine["engine"]> {
+  return openFiles(cedarFiles(policies === undefined ? {} : { "policies.cedar": policies }));
+}
+
+async function openFiles(contents: Readonly<Record<string, string | Uint8Array>>): Promise<OpenedEngine["engine"]> {
+  const files = new Map(Object.entries(contents).map(([name, content]) => [name, Buffer.from(content)]));
   const folder = { kind: "engine", files, digest: "sha256:00", signature: undefined } as const;
   return (await openEngineFolder("bench", acceptUnverified(folder, null))).engine;
 }
@@ -38,6 +42,7 @@ const cases: readonly (readonly [string, OpenedEngine["engine"], ActionEnvelope]
     small,
   ],
   ["cedar, 400 policies of every tool", await open(manyPolicies(400, () => "resource")), small],
+  ["rego, a small module", await openFiles(regoFiles()), small],
 ];
 
 process.stdout.write(`node ${process.version}\n\n| engine | p50 µs | p99 µs |\n|---|---|---|\n`);

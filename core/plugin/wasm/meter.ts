@@ -22,7 +22,7 @@ export interface MeteredModule {
   readonly ownBytes: number;
 }
 
-/** The exports that the host reads. The module's own exports are dropped, so none can shadow them. */
+/** The exports that the host reads. Of the module's own only those of its form are kept, so none can shadow them. */
 export const hostExports = {
   ...{ memory: "memory", fuel: "fuel", stack: "stack", refused: "refused", pages: "pages", ended: "ended" },
   storeByte: "store_u8",
@@ -247,6 +247,7 @@ function exportSection(module: ParsedModule, globals: MeterGlobals, entries: rea
     ...(storeByte === -1 ? [] : [{ name: hostExports.storeByte, kind: 0, index: storeByte }]),
     ...(module.memory === undefined ? [] : [{ name: hostExports.memory, kind: 2, index: 0 }]),
     ...stateOf(module.globals).map(([name, index]) => ({ name, kind: 3, index })),
+    ...module.exports,
     ...(["fuel", "stack", "refused", "pages", "ended"] as const).map((name) => ({
       name: hostExports[name],
       kind: 3,

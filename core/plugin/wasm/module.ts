@@ -1,4 +1,4 @@
-import { type HostModule, hostFunction, entries as knownEntries } from "../abi.ts";
+import type { HostSignature } from "../abi.ts";
 import { type BinaryReader, checkBound, hex, ModuleFault } from "./binary.ts";
 
 export const valueTypes = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c } as const;
@@ -25,9 +25,31 @@ export interface Body {
 
 /** An imported function. */
 export interface ModuleImport {
-  readonly module: HostModule;
+  readonly module: string;
   readonly name: string;
   readonly type: number;
+}
+
+/** An export that keeps its name: 0 is a function, 3 a global. */
+export interface ModuleExport {
+  readonly name: string;
+  readonly kind: 0 | 3;
+  readonly index: number;
+}
+
+/** What modules of one interface may import, and what they export. */
+export interface ModuleForm {
+  /** Returns a function that they may import; undefined for an unknown one. */
+  readonly importOf: (module: string, name: string) => HostSignature | undefined;
+  /** The import that stands for the module's own memory, which it then does not define. */
+  readonly memoryImport?: { readonly module: string; readonly name: string };
+  /** Exports without parameters that the host runs through a function of the meter. */
+  readonly entries: readonly string[];
+  /** Exports that each module has and that keep their names, none of which is one of `hostExports`. */
+  readonly functions: Readonly<Record<string, HostSignature>>;
+  readonly globals: readonly string[];
+  /** Throws ModuleFault for a whole module that is not of this interface. */
+  readonly check: (module: ParsedModule) => void;
 }
 
 /** A parsed module; anything else in the binary was refused or dropped. */
@@ -39,8 +61,9 @@ export interface ParsedModule {
   readonly tableSize: number | undefined;
   readonly memory: { readonly min: number; readonly max: number | undefined } | undefined;
   readonly globals: readonly ModuleGlobal[];
-  /** Function index by name, for the exports of the ABI. */
+  /** Function index by name, for the entries of its form. */
   readonly entries: ReadonlyMap<string, number>;
+  readonly exports: readonly ModuleExport[];
   /** True where it exports what the JavaScript PDK puts into each of its modules. */
   readonly isScript: boolean;
   readonly start: number | undefined;
@@ -81,23 +104,40 @@ export function readValueType(reader: BinaryReader): number {
   return type;
 }
 
-/** Allows functions of the host only, with their types: the engine would convert other declarations. */
-export function readImports(reader: BinaryReader, types: readonly FunctionType[]): ParsedModule["imports"] {
-  return readList(reader, "imports", most.imports, () => {
+/** Allows functions of the form only, with their types: the engine would convert other declarations. */
+export function readImports(
+  reader: BinaryReader,
+  types: readonly FunctionType[],
+  form: ModuleForm,
+): Pick<ParsedModule, "imports" | "memory"> {
+  const imports: ModuleImport[] = [];
+  let memory: ParsedModule["memory"];
+  readList(reader, "imports", most.imports, () => {
     const module = reader.name();
     const name = reader.name();
-    const known = hostFunction(module, name);
+    if (module === form.memoryImport?.module && name === form.memoryImport.name) {
+      reader.expect(0x02, "a memory import");
+      if (memory !== undefined) throw reader.fault("one memory", "another");
+      memory = readLimits(reader);
+      return;
+    }
+    const known = form.importOf(module, name);
     if (known === undefined) throw new ModuleFault(`expected imports of the ABI, got \`${module}\` \`${name}\``);
     reader.expect(0x00, "a function import");
-    const index = reader.u32();
-    const declared = types[index];
-    const agrees =
-      declared !== undefined &&
-      sameTypes(declared.params, known.params.map(codeOf)) &&
-      sameTypes(declared.results, known.results.map(codeOf));
-    if (!agrees) throw new ModuleFault(`expected the import \`${name}\` to have its type of the ABI`);
-    return { module: known.module, name, type: index };
+    const type = reader.u32();
+    if (!isOfType(types[type], known))
+      throw new ModuleFault(`expected the import \`${name}\` to have its type of the ABI`);
+    imports.push({ module, name, type });
   });
+  return { imports, memory };
+}
+
+export function isOfType(declared: FunctionType | undefined, known: HostSignature): boolean {
+  return (
+    declared !== undefined &&
+    sameTypes(declared.params, known.params.map(codeOf)) &&
+    sameTypes(declared.results, known.results.map(codeOf))
+  );
 }
 
 function codeOf(name: "i32" | "i64"): number {
@@ -120,8 +160,10 @@ export function readTable(reader: BinaryReader): number | undefined {
   return checkBound("entries in the table", min, most.table);
 }
 
-export function readMemory(reader: BinaryReader): ParsedModule["memory"] {
-  return reader.count("memories", 1) === 0 ? undefined : readLimits(reader);
+export function readMemory(reader: BinaryReader, imported: ParsedModule["memory"]): ParsedModule["memory"] {
+  if (reader.count("memories", 1) === 0) return imported;
+  if (imported !== undefined) throw reader.fault("one memory", "another beside the imported one");
+  return readLimits(reader);
 }
 
 function readLimits(reader: BinaryReader): { min: number; max: number | undefined } {
@@ -153,10 +195,15 @@ function readConstant(reader: BinaryReader): Uint8Array {
   return reader.since(from);
 }
 
-/** Keeps the exports of the ABI; others cannot be reached and are dropped. */
-export function readExports(reader: BinaryReader, functions: number): Pick<ParsedModule, "entries" | "isScript"> {
+/** Keeps the exports of the form; others cannot be reached and are dropped. */
+export function readExports(
+  reader: BinaryReader,
+  { functions, globals }: Pick<ParsedModule, "functions" | "globals">,
+  form: ModuleForm,
+): Pick<ParsedModule, "entries" | "exports" | "isScript"> {
   const seen = new Set<string>();
   const entries = new Map<string, number>();
+  const exports: ModuleExport[] = [];
   readList(reader, "exports", most.exports, () => {
     const name = reader.name();
     if (seen.has(name)) throw new ModuleFault(`expected each export once, got \`${name}\` again`);
@@ -164,11 +211,19 @@ export function readExports(reader: BinaryReader, functions: number): Pick<Parse
     const kind = reader.byte();
     if (kind > 3) throw reader.fault("a function, a table, a memory or a global", hex(kind));
     const index = reader.u32();
-    if (!knownEntries.includes(name)) return;
-    if (kind !== 0 || index >= functions) throw new ModuleFault(`expected the export \`${name}\` to be a function`);
-    entries.set(name, index);
+    const isEntry = form.entries.includes(name);
+    if (isEntry || Object.hasOwn(form.functions, name)) {
+      if (kind !== 0 || index >= functions.length)
+        throw new ModuleFault(`expected the export \`${name}\` to be a function`);
+      if (isEntry) entries.set(name, index);
+      else exports.push({ name, kind, index });
+    } else if (form.globals.includes(name)) {
+      if (kind !== 3 || index >= globals.length)
+        throw new ModuleFault(`expected the export \`${name}\` to be a global`);
+      exports.push({ name, kind, index });
+    }
   });
-  return { entries, isScript: seen.has("__invoke") };
+  return { entries, exports, isScript: seen.has("__invoke") };
 }
 
 /** Checks active element segments of functions and returns them unchanged. */

@@ -253,7 +253,7 @@ describe("a folder of Cedar policies", () => {
     [
       "a manifest of another engine",
       { "engine.yaml": cedarFiles()["engine.yaml"]?.replace("cedar", "rego") ?? "" },
-      "engine.yaml:3:9",
+      "expected `engine: cedar`, as the configuration says, got `rego`",
     ],
   ] as const) {
     it(`is refused for ${name}`, async () => {
