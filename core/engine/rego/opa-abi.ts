@@ -10,7 +10,7 @@ const takes = (params: number, results: 0 | 1): HostSignature => ({
 /** The module name of OPA's imports. */
 export const opaModule = "env";
 
-/** What a module may import: the built-in functions of the host by their number of arguments, after an id and a context. */
+/** The functions that a module may import: abort, print, and the built-in functions of the host by their number of arguments, after an id and a context. */
 const imports: Readonly<Record<string, HostSignature>> = {
   opa_abort: takes(1, 0),
   opa_println: takes(1, 0),

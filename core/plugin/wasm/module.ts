@@ -37,7 +37,7 @@ export interface ModuleExport {
   readonly index: number;
 }
 
-/** What modules of one interface may import, and what they export. */
+/** The imports and exports of modules of one interface. */
 export interface ModuleForm {
   /** Returns a function that they may import; undefined for an unknown one. */
   readonly importOf: (module: string, name: string) => HostSignature | undefined;
