@@ -192,9 +192,11 @@ describe("a folder of Rego policies", () => {
     expect(() => parseModule(regoModule())).to.throw("expected imports of the ABI, got `env` `memory`");
   });
 
-  it("runs a module that OPA made, in the same way each time", async function () {
-    if (foreignFolder === undefined) return this.skip();
-    const module = readFileSync(join(foreignFolder, "opa-policy.wasm"));
+  const folder = foreignFolder;
+  if (folder === undefined) return;
+
+  it("runs a module that OPA made, in the same way each time", async () => {
+    const module = readFileSync(join(folder, "opa-policy.wasm"));
     const entrypoint = "example/can_access";
     const machine = await RegoMachine.open({ module, data: Buffer.from('{"roles":{"a":["b"]}}'), entrypoint });
     const input = Buffer.from(JSON.stringify({ message: "hi", text: "\u00fc".repeat(20_000), deep: [[[{ a: 1.5 }]]] }));
