@@ -25,6 +25,11 @@ export interface ActivePolicy extends PolicyRef {
 export const severities = ["info", "low", "medium", "high", "critical"] as const;
 export type Severity = (typeof severities)[number];
 
+/** The severity of a finding that states none, by its decision. */
+export const defaultSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
+/** The risk of a finding that states none, by its severity. */
+export const defaultRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
+
 /** One rule's observation about one action. */
 export interface Finding {
   readonly rule: string;

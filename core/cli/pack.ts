@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { type CompiledPack, compilePack } from "../policy/pack.ts";
-import type { TestResult } from "../policy/test-case.ts";
 import { readExtensionFolder } from "../trust/folder.ts";
 import { acceptUnverified } from "../trust/verified-extension.ts";
 import { print, printFaults } from "./print.ts";
 import { readNewName, writeScaffold } from "./scaffold.ts";
+import { reportTests } from "./test-report.ts";
 import { repeatOnChange } from "./tree-watch.ts";
 
 interface RepeatOptions {
@@ -45,15 +45,7 @@ async function lintPack(folder: string, json: true | undefined): Promise<void> {
 async function testPack(folder: string, json: true | undefined): Promise<void> {
   const compiled = await compileFolder(folder, json);
   if (compiled === undefined) return;
-  const results = await compiled.test();
-  const failed = results.filter((result) => result.failures.length > 0);
-  if (failed.length > 0) process.exitCode = 1;
-  if (json) {
-    const failures = failed.map(({ name, place, failures }) => ({ name, ...place, failures }));
-    return print(JSON.stringify({ ok: failed.length === 0, cases: results.length, failed: failures }));
-  }
-  for (const result of failed) print(describeFailure(result));
-  print(`${results.length} cases, ${failed.length} failed`);
+  reportTests(await compiled.test(), json);
 }
 
 /** Compiles a pack; prints its faults and resolves with undefined where it has any. */
@@ -69,8 +61,4 @@ function compileFolder(folder: string, json: true | undefined): Promise<Compiled
       clock: Date.now,
     });
   });
-}
-
-function describeFailure({ name, place, failures }: TestResult): string {
-  return failures.map((failure) => `${place.file}:${place.line}:${place.column}: ${name}: ${failure}`).join("\n");
 }

@@ -3,6 +3,7 @@ import { type PluginTestResult, runPluginTests } from "../policy/plugin-test.ts"
 import { openTestedPlugin } from "./plugin-folder.ts";
 import { print, printFaults } from "./print.ts";
 import { failurePlaces, type Locate, readSourceMap } from "./source-map.ts";
+import { describeFailures } from "./test-report.ts";
 import { repeatOnChange } from "./tree-watch.ts";
 
 interface TestOptions {
@@ -53,7 +54,7 @@ function withPlace(
   return [place === undefined ? broken : `${broken} (${place})`];
 }
 
-function describeResult({ name, place, failures, fuelUsed }: PluginTestResult): readonly string[] {
-  if (failures.length === 0) return [`ok ${name} (${fuelUsed} units of fuel)`];
-  return failures.map((failure) => `${place.file}:${place.line}:${place.column}: ${name}: ${failure}`);
+function describeResult(result: PluginTestResult): readonly string[] {
+  const { name, failures, fuelUsed } = result;
+  return failures.length === 0 ? [`ok ${name} (${fuelUsed} units of fuel)`] : describeFailures(result);
 }

@@ -1,5 +1,5 @@
 import type { ActionEnvelope, Phase } from "../action/envelope.ts";
-import type { RuleExplainer } from "../action/explanation.ts";
+import type { ExplainedRule, PolicyExplanation, RuleExplainer } from "../action/explanation.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import type { EngineType } from "../config/policy-schema.ts";
 import { EngineError, type EngineFailure } from "./engine-fault.ts";
@@ -11,6 +11,16 @@ export interface Engine {
   readonly explainer?: RuleExplainer;
   /** Returns the verdict on an action of any phase. Throws EngineError where there is none. */
   judge(action: ActionEnvelope): Verdict | Promise<Verdict>;
+}
+
+/** Explains an action by the rules that `find` returns; by none where the engine has no answer: the verdict itself says why. */
+export function explainBy(find: () => readonly ExplainedRule[]): PolicyExplanation {
+  try {
+    return { rules: find(), near: [] };
+  } catch (error) {
+    if (error instanceof EngineError) return { rules: [], near: [] };
+    throw error;
+  }
 }
 
 /** Receives what operators count. */

@@ -1,5 +1,5 @@
 import type { Decision } from "../action/decision.ts";
-import type { Finding, Mode, Severity } from "../action/policy.ts";
+import { defaultRisk, defaultSeverity, type Finding, type Mode, type Severity } from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
 import type { YamlNode, YamlScalar } from "../config/document.ts";
 import { type FaultList, type Place, quoteInput } from "../config/fault.ts";
@@ -59,9 +59,6 @@ export interface RuleContext {
   readonly data: Shape;
   readonly faults: FaultList;
 }
-
-const defaultSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
-const defaultRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
 
 /** Checks and compiles one rule, which is at `path` in its file and at `position` in the pack. Adds its faults to `context.faults`; returns undefined where the schema has one. */
 export function parseRule(node: YamlNode, path: string, position: number, context: RuleContext): Rule | undefined {

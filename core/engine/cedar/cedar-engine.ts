@@ -3,7 +3,7 @@ import type { ExplainedRule, PolicyExplanation, RuleExplainer } from "../../acti
 import type { Finding, Verdict } from "../../action/policy.ts";
 import { ParserInstance } from "../../fact/parser-instance.ts";
 import { EngineError } from "../engine-fault.ts";
-import type { Engine } from "../engine-policy.ts";
+import { type Engine, explainBy } from "../engine-policy.ts";
 import type { EntityGraph } from "./entity-graph.ts";
 import { type Cedar, openCedar } from "./library.ts";
 import { type CedarPolicyText, scopeOf } from "./policy-text.ts";
@@ -128,13 +128,7 @@ export class CedarEngine implements Engine {
   }
 
   #explain(action: ActionEnvelope): PolicyExplanation {
-    try {
-      return { rules: this.#describe(this.judge(action).findings.map(({ rule }) => rule)), near: [] };
-    } catch (error) {
-      // The verdict itself says why there is no answer.
-      if (error instanceof EngineError) return { rules: [], near: [] };
-      throw error;
-    }
+    return explainBy(() => this.#describe(this.judge(action).findings.map(({ rule }) => rule)));
   }
 
   #describe(ids: readonly string[]): readonly ExplainedRule[] {

@@ -2,7 +2,7 @@ import { capabilities } from "../../action/capability.ts";
 import type { Decision } from "../../action/decision.ts";
 import type { Json } from "../../action/json.ts";
 import { isJsonObject } from "../../action/json.ts";
-import { maxApprovals, type Severity, severities } from "../../action/policy.ts";
+import { defaultRisk, defaultSeverity, maxApprovals, type Severity, severities } from "../../action/policy.ts";
 import { didYouMeanHint } from "../../config/check.ts";
 import { type FaultList, type Place, quoteInput } from "../../config/fault.ts";
 import type { Cedar, DetailedError, PolicyJson } from "./library.ts";
@@ -31,8 +31,6 @@ const maxPolicies = 500;
 const maxDepth = 256;
 const idPattern = /^[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*$/;
 const annotations = ["id", "reason", "decision", "severity", "risk", "approvals"] as const;
-const defaultSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
-const defaultRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
 
 /** Reads `policies.cedar`. Adds every fault; what Cedar cannot read as a whole gives none of its policies. */
 export function readPolicies(cedar: Cedar, source: string, faults: FaultList): readonly CedarPolicyText[] {

@@ -1,7 +1,14 @@
 import { type Decision, isDecision } from "../../action/decision.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
-import { type Finding, maxApprovals, type Severity, severities, type Verdict } from "../../action/policy.ts";
+import {
+  defaultRisk,
+  defaultSeverity,
+  type Finding,
+  maxApprovals,
+  severities,
+  type Verdict,
+} from "../../action/policy.ts";
 import { parseStrictJson } from "../../action/strict-json.ts";
 import { escapeHidden } from "../../action/visible-text.ts";
 import { EngineError } from "../engine-fault.ts";
@@ -10,8 +17,6 @@ const bounds = { depth: 8, nodes: 4_096, stringLength: 1_024, reader: "exact" } 
 const maxReasons = 256;
 const maxMessage = 512;
 const idPattern = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const defaultSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
-const riskOf: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
 
 /**
  * Reads OPA's result set. `true` allows; `false` and an empty set, which is an undefined entrypoint, block by the rule
@@ -67,7 +72,7 @@ function ownReason(decision: "block" | "review", message: string): Reason {
 
 function verdictOf(decision: Decision, reasons: readonly Reason[], name: string): Verdict {
   const findings = reasons.map(({ id, ...rest }): Finding => {
-    return Object.freeze({ rule: `${name}.${id}`, ...rest, risk: riskOf[rest.severity], mode: "enforce" });
+    return Object.freeze({ rule: `${name}.${id}`, ...rest, risk: defaultRisk[rest.severity], mode: "enforce" });
   });
   const risk = findings.reduce((most, finding) => Math.max(most, finding.risk), 0);
   return Object.freeze({ decision, findings: Object.freeze(findings), risk });

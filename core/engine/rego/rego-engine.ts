@@ -1,8 +1,7 @@
 import type { ActionEnvelope } from "../../action/envelope.ts";
 import type { PolicyExplanation, RuleExplainer } from "../../action/explanation.ts";
 import type { Verdict } from "../../action/policy.ts";
-import { EngineError } from "../engine-fault.ts";
-import type { Engine } from "../engine-policy.ts";
+import { type Engine, explainBy } from "../engine-policy.ts";
 import { inputOf } from "../input.ts";
 import { readRegoAnswer } from "./rego-answer.ts";
 import type { RegoMachine } from "./rego-machine.ts";
@@ -32,19 +31,14 @@ export class RegoEngine implements Engine {
   }
 
   #explain(action: ActionEnvelope): PolicyExplanation {
-    try {
-      const rules = this.judge(action).findings.map(({ rule, message, decision, severity }) => ({
+    return explainBy(() =>
+      this.judge(action).findings.map(({ rule, message, decision, severity }) => ({
         ...{ rule, title: message, decision, severity, mode: "enforce" as const },
         ...{ file: moduleFile, line: 1, outcome: "held" as const },
         why: `the entrypoint \`${this.#entrypoint}\` gives this reason: ${message}`,
         ...{ mismatches: [], conditions: [] },
-      }));
-      return { rules, near: [] };
-    } catch (error) {
-      // The verdict itself says why there is no answer.
-      if (error instanceof EngineError) return { rules: [], near: [] };
-      throw error;
-    }
+      })),
+    );
   }
 }
 

@@ -103,17 +103,15 @@ export class RegoInstance {
 
   /** The meter's globals distinguish its traps from the module's. */
   #failure(): EngineError {
-    const isBelow = (name: string): boolean => Number(this.#global(name).value) < 0;
-    const told = this.#aborted
-      ? "the policies aborted"
-      : isBelow(hostExports.fuel)
-        ? `expected an answer within ${this.#fuelLimit} units of fuel`
-        : isBelow(hostExports.stack)
-          ? `expected calls within ${stackBytes} bytes of stack`
-          : this.#global(hostExports.refused).value !== 0
-            ? "expected an evaluation within the memory's cap"
-            : "the policies trapped";
-    return new EngineError("evaluation", told);
+    return new EngineError("evaluation", this.#aborted ? "the policies aborted" : this.#trapReason());
+  }
+
+  #trapReason(): string {
+    const numberOf = (name: string): number => Number(this.#global(name).value);
+    if (numberOf(hostExports.fuel) < 0) return `expected an answer within ${this.#fuelLimit} units of fuel`;
+    if (numberOf(hostExports.stack) < 0) return `expected calls within ${stackBytes} bytes of stack`;
+    if (numberOf(hostExports.refused) !== 0) return "expected an evaluation within the memory's cap";
+    return "the policies trapped";
   }
 
   #global(name: string): WebAssembly.Global {

@@ -2,14 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
 import { cedarFiles, cedarPolicies } from "../../support/cedar-folder.ts";
-import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { expectEngineEvidence } from "../../support/engine-folder.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { scrape } from "../../support/scrape.ts";
 import { writeEngine } from "../../support/signed-engine.ts";
 import { readCalls, siteConfig, siteKey } from "../../support/site.ts";
 import { startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, TrustWorld, trustEntry } from "../../support/trust-world.ts";
-import { send } from "../../support/wire.ts";
 
 const alice = makeSigner();
 
@@ -69,25 +68,7 @@ describe("a strict gateway with Cedar policies", () => {
   it("has evidence of the folder, its signer, and of each verdict, which is explained by the policy's place", async () => {
     const { adminUrl } = await start();
     await answerOf("write_note", { title: "b", text: "a secret" });
-    const [decision] = await new EvidenceReader(adminUrl, siteKey).recordsOf();
-    const engine = decision?.evaluation?.policies.find(({ kind }) => kind === "engine");
-    expect(engine).to.include({ kind: "engine", name: "notes", version: "1.0.0", signer: "alice", verdict: "block" });
-    const action = { tool: "write_note", target: "local", capability: "write", arguments: { text: "a secret" } };
-    const { status, body } = await send(adminUrl, {
-      method: "POST",
-      target: "/admin/v1/test-action",
-      headers: [
-        ["x-api-key", siteKey],
-        ["content-type", "application/json"],
-      ],
-      body: JSON.stringify({ ...action, explain: true }),
-    });
-    expect(status, body).to.equal(200);
-    const { evaluation } = JSON.parse(body);
-    expect(evaluation).to.deep.include({ decision: "block", rules: ["notes.no-secret"] });
-    expect(evaluation.explanation.why).to.include(
-      "`notes.no-secret` decides block (engine notes 1.0.0, policies.cedar:11)",
-    );
+    await expectEngineEvidence(adminUrl, "policies.cedar:11");
     expect(await calls()).to.deep.equal([]);
     await gateway?.stop();
     gateway = undefined;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
-import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { expectEngineEvidence } from "../../support/engine-folder.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { regoFiles, regoModule } from "../../support/rego-folder.ts";
 import { scrape } from "../../support/scrape.ts";
@@ -8,7 +8,6 @@ import { writeEngine } from "../../support/signed-engine.ts";
 import { readCalls, siteConfig, siteKey } from "../../support/site.ts";
 import { startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, TrustWorld, trustEntry } from "../../support/trust-world.ts";
-import { send } from "../../support/wire.ts";
 
 const alice = makeSigner();
 
@@ -67,25 +66,7 @@ describe("a strict gateway with Rego policies", () => {
   it("has evidence of the folder, its signer and each verdict, which is explained by the reasons", async () => {
     const { adminUrl } = await start();
     await write("a secret");
-    const [decision] = await new EvidenceReader(adminUrl, siteKey).recordsOf();
-    const engine = decision?.evaluation?.policies.find(({ kind }) => kind === "engine");
-    expect(engine).to.include({ kind: "engine", name: "notes", version: "1.0.0", signer: "alice", verdict: "block" });
-    const action = { tool: "write_note", target: "local", capability: "write", arguments: { text: "a secret" } };
-    const { status, body } = await send(adminUrl, {
-      method: "POST",
-      target: "/admin/v1/test-action",
-      headers: [
-        ["x-api-key", siteKey],
-        ["content-type", "application/json"],
-      ],
-      body: JSON.stringify({ ...action, explain: true }),
-    });
-    expect(status, body).to.equal(200);
-    const { evaluation } = JSON.parse(body);
-    expect(evaluation).to.deep.include({ decision: "block", rules: ["notes.no-secret"] });
-    expect(evaluation.explanation.why).to.include(
-      "`notes.no-secret` decides block (engine notes 1.0.0, policy.wasm:1)",
-    );
+    await expectEngineEvidence(adminUrl, "policy.wasm:1");
     expect(await calls()).to.deep.equal([]);
   });
 

@@ -1,26 +1,18 @@
 import { expect } from "chai";
 import { type ActionEnvelope, phases } from "../../../core/action/envelope.ts";
-import { GatewayError } from "../../../core/action/error.ts";
 import type { Json } from "../../../core/action/json.ts";
 import type { Verdict } from "../../../core/action/policy.ts";
 import { openEngineFolder, testEngine } from "../../../core/engine/engine-load.ts";
 import { EnginePolicy } from "../../../core/engine/engine-policy.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
-import { acceptUnverified, type VerifiedExtension } from "../../../core/trust/verified-extension.ts";
+import type { VerifiedExtension } from "../../../core/trust/verified-extension.ts";
 import { cedarFiles, cedarSchema, noteCall } from "../../support/cedar-folder.ts";
+import { engineExtension, engineRefusal } from "../../support/engine-folder.ts";
 
 type Changed = Readonly<Record<string, string>>;
 
-function extensionOf(changed: Changed = {}): VerifiedExtension {
-  const files = new Map(Object.entries(cedarFiles(changed)).map(([name, text]) => [name, Buffer.from(text)]));
-  return acceptUnverified({ kind: "engine", files, digest: "sha256:00", signature: undefined }, null);
-}
-
-async function refusalOf(changed: Changed): Promise<string> {
-  const opened = await openEngineFolder("folder", extensionOf(changed), "cedar").catch((error: unknown) => error);
-  if (opened instanceof GatewayError && opened.code === "ENGINE_INVALID") return opened.message;
-  throw new Error("expected the folder to be refused");
-}
+const extensionOf = (changed: Changed = {}): VerifiedExtension => engineExtension(cedarFiles(changed));
+const refusalOf = (changed: Changed): Promise<string> => engineRefusal("cedar", cedarFiles(changed));
 
 describe("a folder of Cedar policies", () => {
   let judge: (action: ActionEnvelope) => Verdict;
@@ -270,12 +262,7 @@ describe("a folder of Cedar policies", () => {
     });
     const files = { "schema.cedarschema.json": schema, "policies.cedar": "permit(principal, action, resource);" };
     const { "schema.cedarschema": _, ...rest } = cedarFiles(files);
-    const bytes = new Map(Object.entries(rest).map(([name, text]) => [name, Buffer.from(text)]));
-    const extension = acceptUnverified(
-      { kind: "engine", files: bytes, digest: "sha256:00", signature: undefined },
-      null,
-    );
-    const { engine } = await openEngineFolder("folder", extension);
+    const { engine } = await openEngineFolder("folder", engineExtension(rest));
     expect((engine.judge(noteCall({})) as Verdict).decision).to.equal("allow");
   });
 });

@@ -2,30 +2,22 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ActionEnvelope, phases } from "../../../core/action/envelope.ts";
-import { GatewayError } from "../../../core/action/error.ts";
 import type { Verdict } from "../../../core/action/policy.ts";
 import { openEngineFolder, testEngine } from "../../../core/engine/engine-load.ts";
 import { EnginePolicy } from "../../../core/engine/engine-policy.ts";
 import { RegoMachine } from "../../../core/engine/rego/rego-machine.ts";
 import { parseModule } from "../../../core/plugin/wasm/module-parser.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
-import { acceptUnverified, type VerifiedExtension } from "../../../core/trust/verified-extension.ts";
+import type { VerifiedExtension } from "../../../core/trust/verified-extension.ts";
 import { noteCall } from "../../support/cedar-folder.ts";
+import { engineExtension, engineRefusal } from "../../support/engine-folder.ts";
 import { foreignFolder } from "../../support/foreign-module.ts";
 import { regoFiles, regoModule } from "../../support/rego-folder.ts";
 
 type Changed = Readonly<Record<string, string | Uint8Array>>;
 
-function extensionOf(changed: Changed = {}): VerifiedExtension {
-  const files = new Map(Object.entries(regoFiles(changed)).map(([name, content]) => [name, Buffer.from(content)]));
-  return acceptUnverified({ kind: "engine", files, digest: "sha256:00", signature: undefined }, null);
-}
-
-async function refusalOf(changed: Changed): Promise<string> {
-  const opened = await openEngineFolder("folder", extensionOf(changed), "rego").catch((error: unknown) => error);
-  if (opened instanceof GatewayError && opened.code === "ENGINE_INVALID") return opened.message;
-  throw new Error(`expected the folder to be refused, got ${String(opened)}`);
-}
+const extensionOf = (changed: Changed = {}): VerifiedExtension => engineExtension(regoFiles(changed));
+const refusalOf = (changed: Changed): Promise<string> => engineRefusal("rego", regoFiles(changed));
 
 describe("a folder of Rego policies", () => {
   let judge: (action: ActionEnvelope) => Verdict;
@@ -177,10 +169,7 @@ describe("a folder of Rego policies", () => {
 
   it("is refused without a module, and where Cedar's manifest names an entrypoint", async () => {
     const { "policy.wasm": _, ...rest } = regoFiles();
-    const files = new Map(Object.entries(rest).map(([name, content]) => [name, Buffer.from(content)]));
-    const bare = acceptUnverified({ kind: "engine", files, digest: "sha256:00", signature: undefined }, null);
-    const error = await openEngineFolder("folder", bare).catch((each: unknown) => each);
-    expect(String(error)).to.include("policy.wasm:1:1: expected this file");
+    expect(await engineRefusal("rego", rest)).to.include("policy.wasm:1:1: expected this file");
     const cedar = manifest.replace("rego", "cedar");
     const changed = extensionOf({ "engine.yaml": `${cedar}entrypoint: a/b\n` });
     expect(String(await openEngineFolder("folder", changed).catch((each: unknown) => each))).to.include(
