@@ -96,6 +96,8 @@ const table = {
   ARTIFACT_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "artifact refused" },
   REGISTRY_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "the registry refused" },
   REGISTRY_UNREACHABLE: { status: 500, jsonRpc: -32603, expose: false, text: "registry unreachable" },
+  TRUSTED_ROOT_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "trusted root refused" },
+  TUF_UNREACHABLE: { status: 500, jsonRpc: -32603, expose: false, text: "TUF repository unreachable" },
   KEY_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "key cannot be used" },
   SIGNING_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "signing failed" },
   PACK_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy pack" },

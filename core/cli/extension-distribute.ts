@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { formats } from "../config/format.ts";
 import { loadTrustFile } from "../config/trust-file.ts";
 import { fetchArtifact, pushArtifact } from "../distribution/artifact.ts";
 import { findCredential } from "../distribution/credential.ts";
@@ -21,6 +20,7 @@ import { type ExtensionKind, isRefused } from "../trust/verified-extension.ts";
 import { readSigned, verifyExtension } from "../trust/verifier.ts";
 import { readContent } from "./extension-sign.ts";
 import { print } from "./print.ts";
+import { checkPrivateHosts } from "./private-host.ts";
 
 interface PushOptions {
   readonly privateHost: readonly string[];
@@ -39,7 +39,7 @@ export function pushExtension(
   return (folder, text, options, command) => {
     const reference = readReference(text, command);
     if (reference.isDigest) return command.error("error: expected a reference with a tag, got one with a digest");
-    checkPrivateHosts(options, command);
+    checkPrivateHosts(options.privateHost, command);
     return push(kind, folder, reference, options);
   };
 }
@@ -49,7 +49,7 @@ export function pullExtension(
   kind: ExtensionKind,
 ): (reference: string, folder: string, options: PullOptions, command: Command) => Promise<void> {
   return (text, folder, options, command) => {
-    checkPrivateHosts(options, command);
+    checkPrivateHosts(options.privateHost, command);
     return pull(kind, readReference(text, command), folder, options);
   };
 }
@@ -105,13 +105,6 @@ function readReference(text: string, command: Command): ArtifactReference {
   const reference = parseReference(text);
   // The text is not repeated: it may hold a password.
   return reference ?? command.error(`error: argument 'reference' is invalid. expected ${artifactReferenceShape}`);
-}
-
-function checkPrivateHosts({ privateHost }: PushOptions, command: Command): void {
-  const { test, expected } = formats.private_host;
-  const other = privateHost.find((host) => !test(host));
-  if (other !== undefined)
-    command.error(`error: option '--private-host <host>': expected ${expected}, got \`${other}\``);
 }
 
 async function withRegistry<T>(

@@ -76,7 +76,7 @@ async function readServices({ fulcio, rekor, tsa }: SignOptions, command: Comman
     if (url !== undefined && !test(url)) command.error(`error: option '--${name} <url>': expected ${expected}`);
   }
   if (fulcio === undefined) {
-    const { DEFAULT_FULCIO_URL, DEFAULT_REKOR_URL } = await import("@sigstore/sign");
+    const { DEFAULT_FULCIO_URL, DEFAULT_REKOR_URL } = await import("sigstore");
     return { fulcio: DEFAULT_FULCIO_URL, rekor: rekor ?? DEFAULT_REKOR_URL, tsa };
   }
   if (rekor === undefined && tsa === undefined)

@@ -9,9 +9,11 @@ const exitCodes = {
   failed: 1,
   /** The command line is invalid; nothing was done. */
   usage: 2,
-  /** No gateway or registry answered; a later try may succeed. */
+  /** No gateway, registry or TUF repository answered; a later try may succeed. */
   unreachable: 3,
 } as const;
+
+const unreachable: ReadonlySet<string> = new Set(["GATEWAY_UNREACHABLE", "REGISTRY_UNREACHABLE", "TUF_UNREACHABLE"]);
 
 /** Returns whether a command line asks for JSON. Answers before it is parsed: usage errors are JSON then, too. */
 export function wantsJson(argv: readonly string[]): boolean {
@@ -24,7 +26,7 @@ export function reportFailure(cause: unknown, json: boolean): number {
   const { message, code, data } = GatewayError.from(cause);
   if (json) process.stderr.write(errorLine({ code, message, status: data?.status }));
   else say(message);
-  return code === "GATEWAY_UNREACHABLE" || code === "REGISTRY_UNREACHABLE" ? exitCodes.unreachable : exitCodes.failed;
+  return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
 }
 
 /** Renders commander's `text` about an invalid command line as one line of JSON. */

@@ -1,12 +1,4 @@
-import { bundleToJSON } from "@sigstore/bundle";
-import {
-  CIContextProvider,
-  DSSEBundleBuilder,
-  FulcioSigner,
-  InternalError,
-  RekorWitness,
-  TSAWitness,
-} from "@sigstore/sign";
+import { attest, InternalError } from "sigstore";
 import { GatewayError } from "../action/error.ts";
 import { payloadType } from "../trust/statement.ts";
 
@@ -30,14 +22,11 @@ const options = { timeout: 30_000, retry: 1 } as const;
  */
 export async function signKeyless(payload: Buffer, services: KeylessServices): Promise<string> {
   const { fulcio, rekor, tsa } = services;
-  const signer = new FulcioSigner({ ...options, fulcioBaseURL: fulcio, identityProvider: new CIContextProvider() });
-  const witnesses = [
-    ...(rekor === undefined ? [] : [new RekorWitness({ ...options, rekorBaseURL: rekor, entryType: "dsse" as const })]),
-    ...(tsa === undefined ? [] : [new TSAWitness({ ...options, tsaBaseURL: tsa })]),
-  ];
+  const witnesses = { tlogUpload: rekor !== undefined, ...(tsa === undefined ? {} : { tsaServerURL: tsa }) };
+  const log = rekor === undefined ? {} : { rekorURL: rekor };
   try {
-    const bundle = await new DSSEBundleBuilder({ signer, witnesses }).create({ data: payload, type: payloadType });
-    return `${JSON.stringify(bundleToJSON(bundle))}\n`;
+    const bundle = await attest(payload, payloadType, { ...options, fulcioURL: fulcio, ...log, ...witnesses });
+    return `${JSON.stringify(bundle)}\n`;
   } catch (cause) {
     // The library's messages quote the token and what services answer.
     throw new GatewayError("SIGNING_FAILED", describeFailure(cause, services));

@@ -1,16 +1,13 @@
 import { dirname, resolve } from "node:path";
-import type { X509Certificate } from "@sigstore/core";
-import { TrustedRoot } from "@sigstore/protobuf-specs";
-import { toTrustMaterial } from "@sigstore/verify";
-import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { deepFreeze, type JsonObject } from "../action/json.ts";
 import { type PublicKey, publicKeyKinds, readPublicKey } from "../action/signing-key.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
 import { checkDocument, type Draft } from "./check.ts";
 import { readDocument, readTextFile } from "./document.ts";
 import { FaultList } from "./fault.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { TrustedIdentity, TrustedKey, TrustedSigner, TrustedSubject, TrustPolicy } from "./trust-policy.ts";
 import { type TrustForm, trustSchema } from "./trust-schema.ts";
+import { parseTrustedRoot } from "./trusted-root.ts";
 
 /** A trust policy, and the files it came from. */
 export interface TrustFile {
@@ -99,9 +96,6 @@ function covers(wide: TrustedSubject, narrow: TrustedSubject): boolean {
   return "equal" in wide ? "equal" in narrow && wide.equal === text : text.startsWith(wide.prefix);
 }
 
-const bounds = { depth: 12, nodes: 8_192, stringLength: 65_536, reader: "exact" } as const;
-const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.[12]|\.v0\.2\+json)$/;
-
 /**
  * Reads a Sigstore TrustedRoot. What is wrong with it is one fault at `path`; then the answer is undefined.
  */
@@ -111,59 +105,9 @@ async function readTrustedRoot(file: string, path: string, faults: FaultList): P
     faults.add(path, "expected a readable file of at most 1 MiB of text");
     return undefined;
   }
-  const json = parse(text);
-  const misfit = json === undefined ? "a Sigstore TrustedRoot in JSON, got something else" : misfitOf(json);
-  if (misfit !== undefined) faults.add(path, `expected ${misfit}`);
-  return misfit === undefined ? json : undefined;
-}
-
-/** Only what has no member that the library would skip: a misspelt end of validity would be none. */
-function parse(text: string): JsonObject | undefined {
-  try {
-    const json = parseStrictJson(Buffer.from(text), bounds);
-    if (!isJsonObject(json)) return undefined;
-    const root = TrustedRoot.fromJSON(json);
-    toTrustMaterial(root);
-    const read = TrustedRoot.toJSON(root) as Json;
-    return mediaType.test(root.mediaType) && hasNoMore(json, read) ? json : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function hasNoMore(given: Json, read: Json | undefined): boolean {
-  if (Array.isArray(given)) {
-    const items = Array.isArray(read) ? (read as readonly Json[]) : [];
-    return given.every((item, index) => hasNoMore(item as Json, items[index]));
-  }
-  if (!isJsonObject(given)) return read !== undefined;
-  return isJsonObject(read) && Object.entries(given).every(([key, value]) => hasNoMore(value, memberOf(read, key)));
-}
-
-function memberOf(object: JsonObject, key: string): Json | undefined {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
-}
-
-/** Returns the reason why a trusted root cannot prove identities; completes "expected …". */
-function misfitOf(json: JsonObject): string | undefined {
-  const { certificateAuthorities, timestampAuthorities, tlogs } = toTrustMaterial(TrustedRoot.fromJSON(json));
-  const authorities = [...certificateAuthorities, ...timestampAuthorities];
-  if (authorities.some(({ certChain }) => certChain.length === 0)) return "certificates in each chain, got none";
-  if (authorities.some(({ certChain }) => certChain.some(hasUnreadLimit))) {
-    return "authorities without a critical extension that is not read, got one";
-  }
-  if (certificateAuthorities.length === 0) return "at least one certificate authority, got none";
-  if (timestampAuthorities.length > 0 || tlogs.length > 0) return undefined;
-  return "a time stamping authority or a transparency log, got neither";
-}
-
-/** Key usage, basic constraints, extended key usage. Limits on names, for one, are not held to by the library. */
-const readWhereCritical: ReadonlySet<string> = new Set(["2.5.29.15", "2.5.29.19", "2.5.29.37"]);
-
-function hasUnreadLimit({ extensions }: X509Certificate): boolean {
-  return extensions.some(
-    ({ subs: [name, , value] }) => value !== undefined && !readWhereCritical.has(name?.toOID() ?? ""),
-  );
+  const read = parseTrustedRoot(text);
+  if ("expected" in read) faults.add(path, `expected ${read.expected}`);
+  return "expected" in read ? undefined : read.json;
 }
 
 type SignerForm = TrustForm["all_of"][number];

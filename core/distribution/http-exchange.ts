@@ -3,7 +3,6 @@ import { Client, type Dispatcher } from "undici";
 import { GatewayError } from "../action/error.ts";
 import type { HostSource } from "../egress/destination.ts";
 import { EgressError, type EgressGuard } from "../egress/egress-guard.ts";
-import { artifactError } from "./file-name.ts";
 
 export interface HttpQuestion {
   readonly url: URL;
@@ -25,22 +24,32 @@ const idleTimeoutMs = 30_000;
 /** Time for all requests of one pull or push together. */
 const transferTimeoutMs = 300_000;
 
+/** The errors of an exchange, as its user names them. */
+export interface ExchangeFaults {
+  /** No whole response came; `text` names the host and the reason. */
+  unreachable(text: string, cause?: unknown): GatewayError;
+  /** A response of success has more bytes than were asked for. */
+  tooLarge(url: URL, maxBytes: number): GatewayError;
+}
+
 /**
- * Sends the requests of one pull or push: follows no redirect, accepts no encoding, and ends 5 minutes after it was made.
- * Hosts other than the user's own must be public. Throws REGISTRY_UNREACHABLE where no whole response came.
+ * Sends the requests of one pull, push or update: follows no redirect, accepts no encoding, and ends 5 minutes after it
+ * was made. Hosts other than the user's own must be public. Throws what `faults` makes, and nothing else.
  */
 export class HttpExchange {
   readonly #origin: string;
   readonly #host: string;
   readonly #egress: EgressGuard;
+  readonly #faults: ExchangeFaults;
   readonly #own: Client;
   readonly #signal = AbortSignal.timeout(transferTimeoutMs);
 
   /** `origin`: of the host that the user names; its connections are kept. */
-  constructor(origin: URL, egress: EgressGuard) {
+  constructor(origin: URL, egress: EgressGuard, faults: ExchangeFaults) {
     this.#origin = origin.origin;
     this.#host = origin.hostname;
     this.#egress = egress;
+    this.#faults = faults;
     this.#own = this.#connect(origin);
   }
 
@@ -51,9 +60,12 @@ export class HttpExchange {
       const path = url.pathname + url.search;
       const options = { path, method, headers, body: body ?? null, signal: this.#signal };
       const { statusCode, headers: found, body: stream } = await client.request(options);
-      return { status: statusCode, headers: found, body: await readBody(statusCode, stream, maxBytes) };
+      const bytes = await readBody(stream, maxBytes);
+      // Of a failure nothing but its status is needed where its body is long.
+      if (bytes === undefined && statusCode < 300) throw this.#faults.tooLarge(url, maxBytes);
+      return { status: statusCode, headers: found, body: bytes ?? Buffer.alloc(0) };
     } catch (cause) {
-      throw connectionFault(url, cause, this.#signal.aborted);
+      throw cause instanceof GatewayError ? cause : this.#connectionFault(url, cause);
     } finally {
       if (!isOwn) await client.destroy();
     }
@@ -69,30 +81,28 @@ export class HttpExchange {
     return new Client(url.origin, { connect, headersTimeout: idleTimeoutMs, bodyTimeout: idleTimeoutMs });
   }
 
+  #connectionFault({ host }: URL, cause: unknown): GatewayError {
+    const isLate = this.#signal.aborted;
+    const reason = isLate ? `expected an end within ${transferTimeoutMs / 1000} s` : reasonOf(cause);
+    return this.#faults.unreachable(`\`${host}\`: ${reason}`, cause);
+  }
+
   #sourceOf(url: URL): HostSource {
     return url.hostname === this.#host ? "configuration" : "answer";
   }
 }
 
-async function readBody(status: number, stream: Dispatcher.ResponseData["body"], maxBytes: number): Promise<Buffer> {
+/** Returns undefined where there are more bytes. */
+async function readBody(stream: Dispatcher.ResponseData["body"], maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   // Leaving the loop destroys the body, and with it the connection.
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxBytes) {
-      if (status < 300) throw artifactError(`expected at most ${maxBytes} bytes from the registry, got more`);
-      return Buffer.alloc(0);
-    }
+    if (size > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size);
-}
-
-function connectionFault({ host }: URL, cause: unknown, isLate: boolean): GatewayError {
-  if (cause instanceof GatewayError) return cause;
-  const reason = isLate ? `expected an end within ${transferTimeoutMs / 1000} s` : reasonOf(cause);
-  return new GatewayError("REGISTRY_UNREACHABLE", `\`${host}\`: ${reason}`, { cause });
 }
 
 function reasonOf(cause: unknown): string {

@@ -1,8 +1,9 @@
-import { lstat, mkdir, mkdtemp, open, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { GatewayError } from "../action/error.ts";
 import { type ExtensionFolder, readExtensionFolder } from "../trust/folder.ts";
 import { type ExtensionLock, encodeLock, lockPath } from "./lock-file.ts";
+import { writeSynced } from "./synced-file.ts";
 
 /**
  * Throws EXTENSION_INVALID where a folder may not be replaced: it is none, or there is one that no pull has written.
@@ -71,16 +72,6 @@ async function moveInto(fresh: string, place: string, old: string): Promise<void
   } catch (cause) {
     if (hadOld) await rename(old, place);
     throw cause;
-  }
-}
-
-async function writeSynced(path: string, bytes: Buffer): Promise<void> {
-  const file = await open(path, "wx", 0o644);
-  try {
-    await file.writeFile(bytes);
-    await file.sync();
-  } finally {
-    await file.close();
   }
 }
 

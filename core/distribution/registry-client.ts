@@ -7,9 +7,15 @@ import type { EgressGuard } from "../egress/egress-guard.ts";
 import { type AuthChallenge, readChallenge } from "./challenge.ts";
 import { basicAuthorization, type RegistryCredential } from "./credential.ts";
 import { artifactError, quoteForeign } from "./file-name.ts";
-import { HttpExchange, type HttpQuestion, type HttpReply } from "./http-exchange.ts";
+import { type ExchangeFaults, HttpExchange, type HttpQuestion, type HttpReply } from "./http-exchange.ts";
 import { type FileLayer, manifestType, maxManifest } from "./manifest.ts";
 import { type ArtifactReference, isOnThisMachine } from "./reference.ts";
+
+/** The errors of an exchange with a registry. */
+const registryFaults: ExchangeFaults = {
+  unreachable: (text, cause) => new GatewayError("REGISTRY_UNREACHABLE", text, { cause }),
+  tooLarge: (_, maxBytes) => artifactError(`expected at most ${maxBytes} bytes from the registry, got more`),
+};
 
 const maxRedirects = 3;
 /** Bytes of an answer that is no content: of an error, or of a token service. */
@@ -32,7 +38,7 @@ export class RegistryClient {
   constructor(reference: ArtifactReference, egress: EgressGuard, credential: RegistryCredential | undefined) {
     this.#reference = reference;
     this.#credential = credential;
-    this.#http = new HttpExchange(reference.origin, egress);
+    this.#http = new HttpExchange(reference.origin, egress, registryFaults);
   }
 
   close(): Promise<void> {

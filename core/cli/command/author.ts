@@ -6,6 +6,7 @@ import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { adminCommand } from "./admin-command.ts";
 import { adminOption, jsonOption, parseJson, parseJsonObject, parseTime, privateHostOption } from "./argument.ts";
 import type { CommandDescription, CommandGroup, LeafCommand } from "./description.ts";
+import { trustCommand } from "./trust.ts";
 
 // Loaded with the command that calls one of them.
 const policyOperations = async () => (await import("../../policy/operation.ts")).policyOperations;
@@ -148,6 +149,7 @@ gateway engine test acme-cedar`,
       ...trustCommands("engine"),
     ],
   },
+  trustCommand,
   {
     name: "test-action",
     summary: "Evaluate one action against the loaded policies, without running it",
