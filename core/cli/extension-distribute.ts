@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { loadTrustFile } from "../config/trust-file.ts";
-import { fetchArtifact, pushArtifact } from "../distribution/artifact.ts";
+import { type FetchedArtifact, fetchArtifact, pushArtifact } from "../distribution/artifact.ts";
 import { findCredential } from "../distribution/credential.ts";
 import { installExtension, requireReplaceable } from "../distribution/install.ts";
 import {
@@ -11,8 +11,16 @@ import {
   requireLocked,
   requireSameExtension,
 } from "../distribution/lock-file.ts";
-import { type ArtifactReference, artifactReferenceShape, parseReference } from "../distribution/reference.ts";
+import {
+  type ArtifactReference,
+  artifactReferenceShape,
+  parseReference,
+  parseTarballReference,
+  type TarballReference,
+  tarballReferenceShape,
+} from "../distribution/reference.ts";
 import { RegistryClient } from "../distribution/registry-client.ts";
+import { fetchTarball } from "../distribution/tarball.ts";
 import { EgressGuard } from "../egress/egress-guard.ts";
 import { assembleFolder, readExtensionFolder } from "../trust/folder.ts";
 import { trustError } from "../trust/refusal.ts";
@@ -32,7 +40,7 @@ interface PullOptions extends PushOptions {
   readonly update?: true;
 }
 
-/** `gateway pack push` and `gateway plugin push`. */
+/** `gateway pack push`, and the same of plugins and engines. */
 export function pushExtension(
   kind: ExtensionKind,
 ): (folder: string, reference: string, options: PushOptions, command: Command) => Promise<void> {
@@ -44,13 +52,13 @@ export function pushExtension(
   };
 }
 
-/** `gateway pack pull` and `gateway plugin pull`. */
+/** `gateway pack pull`, and the same of plugins and engines. */
 export function pullExtension(
   kind: ExtensionKind,
 ): (reference: string, folder: string, options: PullOptions, command: Command) => Promise<void> {
   return (text, folder, options, command) => {
     checkPrivateHosts(options.privateHost, command);
-    return pull(kind, readReference(text, command), folder, options);
+    return pull(kind, readSource(text, command), folder, options);
   };
 }
 
@@ -75,7 +83,7 @@ async function push(
 
 async function pull(
   kind: ExtensionKind,
-  reference: ArtifactReference,
+  reference: ArtifactReference | TarballReference,
   path: string,
   options: PullOptions,
 ): Promise<void> {
@@ -83,9 +91,7 @@ async function pull(
   const lock = await readLock(path);
   await requireReplaceable(path, lock);
   const admit = (artifact: string): void => requireLocked(lock, artifact, options.update === true);
-  const { artifact, files } = await withRegistry(reference, options, (registry) =>
-    fetchArtifact(kind, registry, admit),
-  );
+  const { artifact, files } = await fetchSource(kind, reference, options, admit);
   const folder = assembleFolder(path, kind, files);
   const verified = await verifyExtension(folder, policy, new Date().toISOString(), async (statement) => {
     requireSameExtension(lock, statement);
@@ -107,16 +113,38 @@ function readReference(text: string, command: Command): ArtifactReference {
   return reference ?? command.error(`error: argument 'reference' is invalid. expected ${artifactReferenceShape}`);
 }
 
+function readSource(text: string, command: Command): ArtifactReference | TarballReference {
+  const source = parseReference(text) ?? parseTarballReference(text);
+  const expected = `${artifactReferenceShape}, or ${tarballReferenceShape}`;
+  return source ?? command.error(`error: argument 'reference' is invalid. expected ${expected}`);
+}
+
+async function fetchSource(
+  kind: ExtensionKind,
+  reference: ArtifactReference | TarballReference,
+  options: PushOptions,
+  admit: (artifact: string) => void,
+): Promise<FetchedArtifact> {
+  if (!("integrity" in reference))
+    return withRegistry(reference, options, (registry) => fetchArtifact(kind, registry, admit));
+  const credential = await findCredential(reference.url.host, process.env);
+  return fetchTarball(kind, reference, egressOf(options), credential, admit);
+}
+
 async function withRegistry<T>(
   reference: ArtifactReference,
-  { privateHost }: PushOptions,
+  options: PushOptions,
   work: (registry: RegistryClient) => Promise<T>,
 ): Promise<T> {
-  const egress = new EgressGuard({ privateHosts: privateHost, setting: "--private-host" });
-  const registry = new RegistryClient(reference, egress, await findCredential(reference.origin.host, process.env));
+  const credential = await findCredential(reference.origin.host, process.env);
+  const registry = new RegistryClient(reference, egressOf(options), credential);
   try {
     return await work(registry);
   } finally {
     await registry.close();
   }
+}
+
+function egressOf({ privateHost }: PushOptions): EgressGuard {
+  return new EgressGuard({ privateHosts: privateHost, setting: "--private-host" });
 }

@@ -8,9 +8,9 @@ import type { RegistryClient } from "./registry-client.ts";
 
 /** An extension as a registry holds it. */
 export interface FetchedArtifact {
-  /** `sha256:<hex>` of its manifest. */
+  /** `sha256:<hex>` of its manifest, or of its tarball. */
   readonly artifact: string;
-  /** Every file by its name, the signature file included; each has the digest that the manifest gives. */
+  /** Every file by its name, the signature file included; each has been checked against its source's digest. */
   readonly files: ReadonlyMap<string, Buffer>;
 }
 

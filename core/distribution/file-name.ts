@@ -39,7 +39,8 @@ export function checkFileNames(kind: ExtensionKind, names: readonly string[]): v
     if (folder !== undefined) throw artifactError(`expected \`${folder}\` to be a file or a folder, got both`);
   }
   for (const required of [`${kind}.yaml`, signatureFiles[kind]]) {
-    if (!names.includes(required)) throw artifactError(`expected a ${kind} with \`${required}\`, got none`);
+    if (!names.includes(required))
+      throw artifactError(`expected ${kind === "engine" ? "an" : "a"} ${kind} with \`${required}\`, got none`);
   }
 }
 

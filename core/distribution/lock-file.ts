@@ -10,7 +10,7 @@ import { artifactError } from "./file-name.ts";
 export interface ExtensionLock extends ExtensionClaim {
   /** The reference that was pulled, as its user wrote it. */
   readonly source: string;
-  /** `sha256:<hex>` of the manifest in the registry. */
+  /** `sha256:<hex>` of the manifest in the registry, or of the tarball. */
   readonly artifact: string;
   /** `sha256:<hex>` of the extension, as `verify` and evidence name it. */
   readonly digest: string;

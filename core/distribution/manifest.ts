@@ -69,7 +69,11 @@ export function readArtifactManifest(kind: ExtensionKind, bytes: Buffer): readon
   requireMember(manifest.schemaVersion === 2, "`schemaVersion` 2", manifest.schemaVersion);
   requireMember(manifest.mediaType === manifestType, `the media type \`${manifestType}\``, manifest.mediaType);
   const type = artifactTypes[kind];
-  requireMember(manifest.artifactType === type, `the artifact type \`${type}\` of a ${kind}`, manifest.artifactType);
+  requireMember(
+    manifest.artifactType === type,
+    `the artifact type \`${type}\` of ${kind === "engine" ? "an" : "a"} ${kind}`,
+    manifest.artifactType,
+  );
   const { layers } = manifest;
   if (!Array.isArray(layers)) throw artifactError("expected a manifest with `layers`, got none");
   if (layers.length > extensionBounds.files)

@@ -21,6 +21,32 @@ const tag = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 const digest = /^sha256:[0-9a-f]{64}$/;
 const maxRepository = 255;
 
+/** An npm tarball. */
+export interface TarballReference {
+  /** As the user wrote it. */
+  readonly text: string;
+  /** The tarball: https, or http where its host is this machine. */
+  readonly url: URL;
+  /** `sha512-` and base64 of the tarball's SHA-512, as npm writes it. */
+  readonly integrity: string;
+}
+
+export const tarballReferenceShape = "`https://host/name.tgz#sha512-<base64>`";
+
+const tarballShape = /^(https?:\/\/[^#]{1,2000})#(sha512-[A-Za-z0-9+/]{86}==)$/;
+
+/**
+ * Reads the reference of a tarball: a URL without credentials and query, in its one spelling, with the integrity that npm
+ * gives for it. Returns undefined for anything else.
+ */
+export function parseTarballReference(text: string): TarballReference | undefined {
+  const [, address = "", integrity] = tarballShape.exec(text) ?? [];
+  const url = parsedUrl(address);
+  if (url === undefined || integrity === undefined || url.href !== address) return undefined;
+  if (url.username !== "" || url.password !== "" || url.search !== "") return undefined;
+  return url.protocol === "https:" || isOnThisMachine(url) ? { text, url, integrity } : undefined;
+}
+
 /** Reads a reference; the tag is `latest` where none is given. Returns undefined for anything else. */
 export function parseReference(text: string): ArtifactReference | undefined {
   const [, host, rest] = shape.exec(text) ?? [];

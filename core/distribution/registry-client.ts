@@ -1,28 +1,18 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
-import { isJsonObject, type Json } from "../action/json.ts";
+import { isJsonObject } from "../action/json.ts";
 import { parsedUrl } from "../action/parsed-url.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { type AuthChallenge, readChallenge } from "./challenge.ts";
 import { basicAuthorization, type RegistryCredential } from "./credential.ts";
 import { artifactError, quoteForeign } from "./file-name.ts";
-import { type ExchangeFaults, HttpExchange, type HttpQuestion, type HttpReply } from "./http-exchange.ts";
+import { HttpExchange, type HttpQuestion, type HttpReply } from "./http-exchange.ts";
 import { type FileLayer, manifestType, maxManifest } from "./manifest.ts";
-import { type ArtifactReference, isOnThisMachine } from "./reference.ts";
+import { followRedirects, isSecure } from "./redirect.ts";
+import type { ArtifactReference } from "./reference.ts";
+import { maxAnswer, parseAnswer, registryFaults, statusFault } from "./registry-fault.ts";
 
-/** The errors of an exchange with a registry. */
-const registryFaults: ExchangeFaults = {
-  unreachable: (text, cause) => new GatewayError("REGISTRY_UNREACHABLE", text, { cause }),
-  tooLarge: (_, maxBytes) => artifactError(`expected at most ${maxBytes} bytes from the registry, got more`),
-};
-
-const maxRedirects = 3;
-/** Bytes of an answer that is no content: of an error, or of a token service. */
-const maxAnswer = 65_536;
-const answerBounds = { depth: 16, nodes: 4_096, stringLength: maxAnswer, reader: "tolerant" } as const;
 const tokenShape = /^[\x21-\x7e]{1,32768}$/;
-const errorShape = /^[A-Z_]{1,64}$/;
 
 /**
  * Reads and writes one repository of an OCI registry (distribution specification 1.1). What it returns has the digest that
@@ -105,38 +95,17 @@ export class RegistryClient {
       this.#authorization = await this.#authenticate(readChallenge(reply.headers["www-authenticate"]));
       reply = await send();
     }
-    if (method === "GET") reply = await this.#follow(url, reply, headers, maxBytes);
+    if (method === "GET")
+      reply = await followRedirects(this.#http, url, reply, { headers, maxBytes }, (text) => this.#refusal(text));
     if (expected.includes(reply.status)) return reply;
     throw this.#statusFault(reply);
-  }
-
-  /** Registries hand content out elsewhere. Its digest is checked, and no credentials go along. */
-  async #follow(start: URL, first: HttpReply, headers: HttpQuestion["headers"], maxBytes: number): Promise<HttpReply> {
-    let [url, reply] = [start, first];
-    for (let count = 0; isRedirect(reply); count++) {
-      const next = parsedUrl(reply.headers.location ?? "", url.href);
-      if (count === maxRedirects) throw this.#refusal(`expected at most ${maxRedirects} redirects, got more`);
-      if (next === undefined || !this.#isSecure(next))
-        throw this.#refusal(`expected a redirect to https, got ${quoteForeign(next?.origin)}`);
-      [url, reply] = [next, await this.#http.send({ url: next, method: "GET", headers, maxBytes })];
-    }
-    return reply;
-  }
-
-  /** Plain http is for this machine, and only where the registry itself is on it. */
-  #isSecure(url: URL): boolean {
-    if (url.username !== "" || url.password !== "") return false;
-    return (
-      url.protocol === "https:" ||
-      (url.protocol === "http:" && isOnThisMachine(url) && isOnThisMachine(this.#reference.origin))
-    );
   }
 
   async #authenticate(challenge: AuthChallenge | undefined): Promise<string> {
     const basic = this.#credential === undefined ? undefined : basicAuthorization(this.#credential);
     if (challenge?.scheme === "bearer") return `Bearer ${await this.#fetchToken(challenge, basic)}`;
     if (challenge?.scheme === "basic" && basic !== undefined && basic !== this.#authorization) return basic;
-    throw this.#accessFault(401);
+    throw this.#statusFault({ status: 401, body: Buffer.alloc(0) });
   }
 
   async #fetchToken(
@@ -144,7 +113,7 @@ export class RegistryClient {
     basic: string | undefined,
   ): Promise<string> {
     const url = parsedUrl(realm);
-    if (url === undefined || !this.#isSecure(url))
+    if (url === undefined || !isSecure(url, this.#reference.origin))
       throw this.#refusal(`expected a token service with https, got ${quoteForeign(url?.origin)}`);
     if (service !== undefined) url.searchParams.set("service", service);
     if (scope !== undefined) url.searchParams.set("scope", scope);
@@ -157,21 +126,9 @@ export class RegistryClient {
     throw this.#refusal("expected a token from its token service, got none");
   }
 
-  #statusFault({ status, body }: HttpReply): GatewayError {
-    if (status === 401 || status === 403) return this.#accessFault(status);
-    const code = errorCode(body);
-    const said = `HTTP ${status}${code === undefined ? "" : ` ${code}`}`;
-    if (status === 429 || status >= 500)
-      return new GatewayError("REGISTRY_UNREACHABLE", `\`${this.#reference.origin.host}\`: ${said}`);
-    return this.#refusal(status === 404 ? `it has no such artifact (${said})` : said);
-  }
-
-  #accessFault(status: number): GatewayError {
-    const { host } = this.#reference.origin;
-    const advice = `\`docker login ${host}\`, or set GATEWAY_REGISTRY_USERNAME and GATEWAY_REGISTRY_PASSWORD`;
-    const [expected, got] =
-      this.#credential === undefined ? ["a credential", "none"] : ["a credential that may do this", "another"];
-    return this.#refusal(`expected ${expected}, got ${got} (HTTP ${status}); ${advice}`);
+  #statusFault(reply: Pick<HttpReply, "status" | "body">): GatewayError {
+    const hasCredential = this.#credential !== undefined;
+    return statusFault(reply, this.#reference.origin, hasCredential, (text) => this.#refusal(text));
   }
 
   #refusal(text: string): GatewayError {
@@ -179,28 +136,8 @@ export class RegistryClient {
   }
 }
 
-function isRedirect({ status }: HttpReply): boolean {
-  return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
-}
-
 function requireDigest(bytes: Buffer, digest: string, what: string): Buffer {
   const found = contentDigest(bytes);
   if (found === digest) return bytes;
   throw artifactError(`${what}: expected the digest ${digest}, got ${found}`);
-}
-
-/** The code of the first error, as the distribution specification writes it. */
-function errorCode(body: Buffer): string | undefined {
-  const answer = parseAnswer(body);
-  const [first] = isJsonObject(answer) && Array.isArray(answer.errors) ? (answer.errors as readonly Json[]) : [];
-  const code = isJsonObject(first) ? first.code : undefined;
-  return typeof code === "string" && errorShape.test(code) ? code : undefined;
-}
-
-function parseAnswer(body: Buffer): Json {
-  try {
-    return parseStrictJson(body, answerBounds);
-  } catch {
-    return null;
-  }
 }

@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Finished } from "../unit/cli/run.ts";
 import { CommandHost } from "./command-host.ts";
 import { DockerRegistry } from "./docker-registry.ts";
+import { fileDigests } from "./file-digest.ts";
 import { makeSigner, TrustWorld, trustEntry } from "./trust-world.ts";
 
 /** A registry, the pack of `TrustWorld` signed by one who is trusted, and a folder `site` to pull into. */
@@ -78,20 +76,7 @@ export class PullWorld {
   }
 
   /** Every file of `site` with the digest of its bytes. */
-  async siteFiles(): Promise<Readonly<Record<string, string>>> {
-    const root = this.world.path("site");
-    const entries = await readdir(root, { recursive: true, withFileTypes: true });
-    const files = await Promise.all(
-      entries.map(async (entry) => {
-        const path = join(entry.parentPath, entry.name);
-        const content = entry.isFile()
-          ? createHash("sha256")
-              .update(await readFile(path))
-              .digest("hex")
-          : "folder";
-        return [path.slice(root.length + 1), content] as const;
-      }),
-    );
-    return Object.fromEntries(files.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  siteFiles(): Promise<Readonly<Record<string, string>>> {
+    return fileDigests(this.world.path("site"));
   }
 }

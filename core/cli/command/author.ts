@@ -11,12 +11,18 @@ import { trustCommand } from "./trust.ts";
 // Loaded with the command that calls one of them.
 const policyOperations = async () => (await import("../../policy/operation.ts")).policyOperations;
 
-const reference = new Argument("<reference>", "`oci://host[:port]/name[:tag]`, or `@sha256:<hex>` to pull a digest");
+const target = new Argument("<reference>", "`oci://host[:port]/name[:tag]`");
+const source = new Argument(
+  "<reference>",
+  "`oci://host[:port]/name[:tag]` or `@sha256:<hex>`, or an npm tarball: `https://host/name.tgz#sha512-<base64>`",
+);
 /** The words for each kind in help, and the folder in its examples. */
-const wording: Readonly<Record<ExtensionKind, { readonly noun: string; readonly example: string }>> = {
-  pack: { noun: "a pack", example: "acme-rules" },
-  plugin: { noun: "a plugin", example: "acme-scan" },
-  engine: { noun: "an engine's policies", example: "acme-cedar" },
+const wording: Readonly<
+  Record<ExtensionKind, { readonly noun: string; readonly folder: string; readonly example: string }>
+> = {
+  pack: { noun: "a pack", folder: "folder of the pack", example: "acme-rules" },
+  plugin: { noun: "a plugin", folder: "folder of the plugin", example: "acme-scan" },
+  engine: { noun: "an engine's policies", folder: "folder of the policies", example: "acme-cedar" },
 };
 
 const keylessServices: readonly Option[] = [
@@ -147,6 +153,7 @@ gateway engine test acme-cedar`,
         load: async () => (await import("../engine-test.ts")).testEngineFolder,
       },
       ...trustCommands("engine"),
+      ...distributionCommands("engine"),
     ],
   },
   trustCommand,
@@ -222,8 +229,7 @@ gateway policies shadow`,
 
 /** The commands that packs and plugins share. */
 function signingCommands(kind: ExtensionKind): readonly CommandDescription[] {
-  const name = wording[kind].example;
-  return [...trustCommands(kind), pushCommand(kind, name), pullCommand(kind, name), signingKeys(kind)];
+  return [...trustCommands(kind), ...distributionCommands(kind), signingKeys(kind)];
 }
 
 /** The commands that packs, plugins and engines share. */
@@ -232,8 +238,14 @@ function trustCommands(kind: ExtensionKind): readonly CommandDescription[] {
   return [signCommand(kind, name), verifyCommand(kind, name), inspectCommand(kind, name)];
 }
 
+/** The commands that keep packs, plugins and engines elsewhere. */
+function distributionCommands(kind: ExtensionKind): readonly CommandDescription[] {
+  const name = wording[kind].example;
+  return [pushCommand(kind, name), pullCommand(kind, name)];
+}
+
 function extensionFolder(kind: ExtensionKind): Argument {
-  return new Argument("[folder]", kind === "engine" ? "folder of the policies" : `folder of the ${kind}`).default(".");
+  return new Argument("[folder]", wording[kind].folder).default(".");
 }
 
 function signCommand(kind: ExtensionKind, name: string): LeafCommand {
@@ -297,8 +309,8 @@ gateway ${kind} inspect ${name}`,
 function pushCommand(kind: ExtensionKind, name: string): LeafCommand {
   return {
     name: "push",
-    summary: `Push a signed ${kind} to an OCI registry`,
-    arguments: [new Argument("<folder>", `folder of the ${kind}`), reference],
+    summary: `Push ${wording[kind].noun}, signed, to an OCI registry`,
+    arguments: [new Argument("<folder>", wording[kind].folder), target],
     options: [privateHostOption, jsonOption],
     examples: `
 # a release under its own tag
@@ -310,8 +322,8 @@ gateway ${kind} push ${name} oci://registry.example/policy/${name}:1.0.0`,
 function pullCommand(kind: ExtensionKind, name: string): LeafCommand {
   return {
     name: "pull",
-    summary: `Pull a ${kind} from an OCI registry: verified first, then written as a whole, and locked by its digest`,
-    arguments: [reference, new Argument("<folder>", "new folder, or one that a pull has written")],
+    summary: `Pull ${wording[kind].noun} from an OCI registry or an npm tarball: verified first, then written as a whole, and locked by digest`,
+    arguments: [source, new Argument("<folder>", "new folder, or one that a pull has written")],
     options: [
       new Option("-t, --trust <file>", "trust policy").makeOptionMandatory(),
       new Option("--update", "accept another release than the locked one, but no older one"),
@@ -322,7 +334,9 @@ function pullCommand(kind: ExtensionKind, name: string): LeafCommand {
 # writes ${name}/ and ${name}.lock.json
 gateway ${kind} pull oci://registry.example/policy/${name}:1.0.0 ${name} --trust trust.yaml
 # a later release of it
-gateway ${kind} pull oci://registry.example/policy/${name}:1.1.0 ${name} --trust trust.yaml --update`,
+gateway ${kind} pull oci://registry.example/policy/${name}:1.1.0 ${name} --trust trust.yaml --update
+# a tarball of npm, by the address and integrity that \`npm view <package> dist\` prints
+gateway ${kind} pull "https://npm.example/${name}/-/${name}-1.0.0.tgz#sha512-\${HASH}" ${name} --trust trust.yaml`,
     load: async () => (await import("../extension-distribute.ts")).pullExtension(kind),
   };
 }
