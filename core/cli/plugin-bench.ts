@@ -64,7 +64,7 @@ async function measure({ source, compiled }: OpenedPlugin, { test }: ReadyTest, 
   const { phase } = test.envelope;
   const sandbox = await quantiles(async () => {
     if (!machine.isReady) await machine.prepare();
-    readPluginVerdict(machine.call(input, source.limits.fuel), source.name, phase);
+    readPluginVerdict(machine.call(input.slice(), source.limits.fuel), source.name, phase);
   });
   const bare = await openEngine(new WebAssembly.Module(Buffer.from(source.module)), {}, true);
   try {

@@ -89,22 +89,17 @@ export const entries: readonly string[] = [entryPoint, initializer, command, set
 
 const maxInput = 4_194_304;
 const encoder = new TextEncoder();
-const closingBrace = 0x7d;
 
-/** The JSON of the latest action, encoded: several plugins evaluate the same immutable action in turn. */
-let written: { readonly action: ActionEnvelope; readonly bytes: Uint8Array } | undefined;
+/** The JSON of the latest action: several plugins evaluate the same immutable action in turn. */
+let written: { readonly action: ActionEnvelope; readonly text: string } | undefined;
 
 /** Encodes the input of a call, the settings (JSON already) and the action, into memory of its own. */
 export function encodeInput(settings: string, action: ActionEnvelope): Uint8Array {
   if (written?.action !== action) {
-    written = { action, bytes: encoder.encode(JSON.stringify(withoutHistory(action))) };
+    const shown = action.history === undefined ? action : withoutHistory(action);
+    written = { action, text: JSON.stringify(shown) };
   }
-  const before = encoder.encode(`{"settings":${settings},"action":`);
-  const length = before.length + written.bytes.length + 1;
-  if (length > maxInput) throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
-  const input = new Uint8Array(length);
-  input.set(before);
-  input.set(written.bytes, before.length);
-  input[length - 1] = closingBrace;
+  const input = encoder.encode(`{"settings":${settings},"action":${written.text}}`);
+  if (input.length > maxInput) throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
   return input;
 }

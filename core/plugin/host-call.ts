@@ -13,9 +13,9 @@ const maxBlocks = 4_096;
 const blockCharge = 256;
 const maxKeyBytes = 1_024;
 const maxVariables = 256;
-const addressBits = 48n;
-const offsetMask = (1n << addressBits) - 1n;
+const addressBits = 48;
 const none = new Uint8Array();
+const noInput: DataView = new DataView(none.buffer);
 const decoder = new TextDecoder();
 
 /** The engine's memory of the current call, in blocks. */
@@ -26,13 +26,15 @@ interface HostMemory {
 }
 /** Functions that are the engine's own: they cost and grow nothing beyond the call of them. */
 type EngineName =
-  | ("input_length" | "input_offset" | "input_load_u8" | "input_load_u64" | "length" | "length_unsafe")
-  | ("load_u8" | "load_u64" | "store_u8" | "store_u64" | "get_log_level");
+  | ("input_offset" | "length" | "length_unsafe" | "get_log_level")
+  | ("load_u8" | "load_u64" | "store_u8" | "store_u64");
 
 interface HostCallOptions {
   /** Deducts fuel from the current call; throws when none is left. */
   readonly charge: (fuel: number) => void;
   readonly guestMemory: () => WebAssembly.Memory | undefined;
+  /** Marks a range of the guest's memory as written. */
+  readonly mark: (at: number, length: number) => void;
   /** The values of `config_get`. */
   readonly config: Readonly<Record<string, string>>;
 }
@@ -48,17 +50,22 @@ export class HostCall {
   readonly #charge: HostCallOptions["charge"];
   readonly #config: HostCallOptions["config"];
   readonly #variables = new Map<string, Uint8Array>();
+  #input = noInput;
   #output: { readonly memory: HostMemory; readonly address: bigint; readonly length: number } | undefined;
   #error = 0n;
   #blocks = 0;
   #bytes = 0;
   #logged = 0;
 
-  constructor({ charge, guestMemory, config }: HostCallOptions) {
+  constructor({ charge, guestMemory, mark, config }: HostCallOptions) {
     this.#charge = charge;
     this.#config = config;
     const log = (memory: HostMemory, address: bigint): void => this.#log(Number(memory.length(address)));
     const abi = {
+      // Modules read their input in words, one call each: the engine's own functions take twice as long.
+      input_length: () => BigInt(this.#input.byteLength),
+      input_load_u8: (_, address: bigint) => this.#input.getUint8(offsetOf(address)),
+      input_load_u64: (_, address: bigint) => this.#input.getBigInt64(offsetOf(address), true),
       alloc: (memory, length: bigint) => this.#alloc(memory, Number(length)),
       // A block lives as long as its call: what is freed early would not be counted.
       free: () => undefined,
@@ -79,6 +86,7 @@ export class HostCall {
     } satisfies Record<Exclude<AbiName, EngineName>, HostFunctions[string][string]>;
     const wasi = closedWasi({
       memory: guestMemory,
+      mark,
       charge,
       log: (bytes) => this.#log(bytes),
       fail: (breach) => this.fail(breach),
@@ -100,29 +108,35 @@ export class HostCall {
 
   #failed = false;
 
+  /** Begins a call with its input, which the guest may write to. */
+  begin(input: Uint8Array): void {
+    this.#input = new DataView(input.buffer, input.byteOffset, input.byteLength);
+  }
+
   /** Ends the call: what a function of the host throws, the guest cannot catch. */
   fail(breach: PluginBreach): never {
     this.breach = breach;
     throw breach;
   }
 
-  /** Returns a copy of the guest's output. Throws PluginBreach where it reported an error or set no output. */
+  /** Returns the guest's output, a part of a block that nobody else has once the call ended. Throws PluginBreach where it reported an error or set no output. */
   answer(): Uint8Array {
     if (this.#failed) throw new PluginBreach("plugin_error", "the plugin reported an error of its own");
     if (this.#output === undefined) throw new PluginBreach("missing_output", "the plugin set no output");
     const { memory, address, length } = this.#output;
-    const from = Number(address & offsetMask);
+    const from = offsetOf(address);
     return (
       memory
         .read(address)
         ?.bytes()
-        .slice(from, from + length) ?? none
+        .subarray(from, from + length) ?? none
     );
   }
 
   /** Clears everything of this call. */
   end(): void {
     this.breach = undefined;
+    this.#input = noInput;
     this.#output = undefined;
     this.#error = 0n;
     this.#failed = false;
@@ -154,7 +168,7 @@ export class HostCall {
     if (length > maxOutput) {
       this.fail(new PluginBreach("output_cap", `expected at most ${maxOutput} bytes of output, got more`));
     }
-    if (length < 0 || Number(address & offsetMask) + length > Number(memory.length(address))) {
+    if (length < 0 || offsetOf(address) + length > Number(memory.length(address))) {
       this.fail(new PluginBreach("host_call", "expected output inside a block of the host's memory"));
     }
     this.#charge(Math.ceil(length / 8));
@@ -208,4 +222,9 @@ export class HostCall {
     const bytes = memory.read(address)?.bytes();
     return bytes && decoder.decode(bytes);
   }
+}
+
+/** The offset within a block: the lower bits of an address. */
+function offsetOf(address: bigint): number {
+  return Number(BigInt.asUintN(addressBits, address));
 }

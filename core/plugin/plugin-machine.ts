@@ -7,8 +7,6 @@ import { type InstanceState, restoreSnapshot, type Snapshot } from "./snapshot.t
 import { hostExports, type MeteredModule, stackBytes } from "./wasm/meter.ts";
 import { pageBytes } from "./wasm/module.ts";
 
-const none = new Uint8Array();
-
 /** A checked, metered, compiled and initialised module. Can be shared between threads. */
 export interface CompiledModule extends Pick<MeteredModule, "state"> {
   readonly module: WebAssembly.Module;
@@ -22,7 +20,7 @@ export class PluginMachine {
   /** Fuel used by the last call; more than its limit where that ran out. */
   fuelUsed = 0;
   /** The engine's own error of the last call, if it ended in one. */
-  engineError: Promise<unknown> = Promise.resolve(undefined);
+  engineError: Promise<unknown> | undefined;
   readonly #compiled: CompiledModule;
   readonly #snapshot: Snapshot;
   #instance: PluginInstance | undefined;
@@ -56,8 +54,8 @@ export class PluginMachine {
   }
 
   /**
-   * Calls an export of the plugin and returns a copy of its output. Runs to its end at once, so calls cannot overlap.
-   * Throws PluginBreach. Must be ready.
+   * Calls an export of the plugin and returns its output, maybe as a part of a larger buffer. Runs to its end at once, so
+   * calls cannot overlap. The guest may write into the input. Throws PluginBreach. Must be ready.
    */
   call(input: Uint8Array, fuelLimit: number, entry: string = entryPoint): Uint8Array {
     const instance = this.#instance;
@@ -78,7 +76,7 @@ export class PluginMachine {
   #reset(instance: PluginInstance): void {
     instance.clearHost();
     if ((instance.state.memory?.buffer.byteLength ?? 0) > this.#snapshot.memoryBytes) return;
-    restoreSnapshot(this.#snapshot, instance.state);
+    restoreSnapshot(this.#snapshot, instance.state, instance.takeWritten());
     this.#instance = instance;
   }
 
@@ -96,7 +94,7 @@ type OpenedModule = Pick<CompiledModule, "module" | "state" | "config">;
 /** A plugin of Extism made of a metered module: runs its exports with fuel and classifies their failures. */
 export class PluginInstance {
   readonly host: HostCall;
-  engineError: Promise<unknown> = Promise.resolve(undefined);
+  engineError: Promise<unknown> | undefined;
   #plugin: Plugin | undefined;
   #parts: InstanceParts | undefined;
   #fuelLimit = 0;
@@ -105,6 +103,7 @@ export class PluginInstance {
     this.host = new HostCall({
       charge: (fuel) => this.#charge(fuel),
       guestMemory: () => this.#parts?.state.memory,
+      mark: (at, length) => this.#parts?.mark?.(at, length),
       config,
     });
   }
@@ -135,16 +134,23 @@ export class PluginInstance {
     return this.#fuelLimit - Number(this.#opened.fuel.value);
   }
 
-  /** Calls an export with a copy of the input. Throws PluginBreach where it traps or exceeds a limit. */
-  run(name: string, input: Uint8Array = none): void {
+  /** Returns the marks of what was written to the memory, and clears them. */
+  takeWritten(): bigint {
+    const { written } = this.#opened;
+    const marks = BigInt(written.value);
+    written.value = 0n;
+    return marks;
+  }
+
+  /** Calls an export with an input, which the guest may write into. Throws PluginBreach where it traps or exceeds a limit. */
+  run(name: string, input: Uint8Array = new Uint8Array()): void {
     const { ended } = this.#opened;
     ended.value = 0;
-    // The engine runs the guest before it returns; only its promise is late. The guest could write into its input.
-    const called = this.#plugin?.call(name, new Uint8Array(input));
-    this.engineError = Promise.resolve(called).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    // The engine copies a part of a larger buffer: then the two would differ.
+    const own = input.length === input.buffer.byteLength ? input : new Uint8Array(input);
+    this.host.begin(own);
+    // The engine runs the guest before it returns; only its promise is late.
+    this.engineError = this.#plugin?.call(name, own).then(ignore, (error: unknown) => error);
     // A guest that did not return to its entry has not ended well, whatever the reason.
     if (ended.value !== returnedZero) throw this.#breach();
   }
@@ -201,6 +207,8 @@ interface InstanceParts {
   readonly stack: WebAssembly.Global;
   readonly refused: WebAssembly.Global;
   readonly ended: WebAssembly.Global;
+  readonly written: WebAssembly.Global;
+  readonly mark: ((at: number, length: number) => unknown) | undefined;
   readonly storeByte: ((address: bigint, value: number) => unknown) | undefined;
 }
 
@@ -210,8 +218,7 @@ function partsOf(exports: Readonly<Record<string, unknown>>, state: readonly str
     if (!(value instanceof WebAssembly.Global)) throw new TypeError("PluginInstance: expected a metered module");
     return value;
   };
-  const { memory } = exports;
-  const storeByte = exports[hostExports.storeByte];
+  const { memory, [hostExports.mark]: mark, [hostExports.storeByte]: storeByte } = exports;
   return {
     state: {
       memory: memory instanceof WebAssembly.Memory ? memory : undefined,
@@ -221,6 +228,10 @@ function partsOf(exports: Readonly<Record<string, unknown>>, state: readonly str
     stack: global(hostExports.stack),
     refused: global(hostExports.refused),
     ended: global(hostExports.ended),
+    written: global(hostExports.written),
+    mark: typeof mark === "function" ? (mark as InstanceParts["mark"]) : undefined,
     storeByte: typeof storeByte === "function" ? (storeByte as InstanceParts["storeByte"]) : undefined,
   };
 }
+
+function ignore(): void {}

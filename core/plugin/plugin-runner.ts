@@ -18,8 +18,8 @@ export interface PluginRunnerOptions {
   readonly onSpent: (share: number) => void;
 }
 
-/** Above this much memory, resetting an instance takes too long for the main thread. Rust begins with 1.3 MiB. */
-const maxMemoryHere = 1_572_864;
+/** Above this much memory, resetting an instance that wrote to all of it takes too long for the main thread. */
+const maxMemoryHere = 1_835_008;
 let lastKey = 0;
 
 /**
@@ -46,27 +46,27 @@ export class PluginRunner {
 
   /**
    * Runs a call of a key and returns the plugin's output. Throws PluginBreach synchronously where the slice sufficed,
-   * else rejects with it.
+   * else rejects with it. `encode` makes the input anew for each attempt, which may write to it.
    */
-  run(input: Uint8Array, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
+  run(encode: () => Uint8Array, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
     const { fuel, elapsedMs, machine } = this.#options;
-    if (machine === undefined) return this.#runInPool(input, tenant, key);
+    if (machine === undefined) return this.#runInPool(encode(), tenant, key);
     if (!machine.isReady) {
       // A machine that cannot be made again leaves all calls to the pool, which reports why.
       machine.prepare().catch(() => undefined);
-      return this.#runInPool(input, tenant, key);
+      return this.#runInPool(encode(), tenant, key);
     }
     const slice = Math.min(fuel, this.#slices.of(tenant));
     const started = elapsedMs();
     try {
-      const answer = machine.call(input, slice);
+      const answer = machine.call(encode(), slice);
       this.#slices.answered(tenant);
       this.#reportFuel(machine.fuelUsed);
       return answer;
     } catch (error) {
       if (slice < fuel && error instanceof PluginBreach && error.reason === "fuel_exhausted") {
         this.#slices.usedUp(tenant, elapsedMs() - started);
-        return this.#runInPool(input, tenant, key);
+        return this.#runInPool(encode(), tenant, key);
       }
       this.#reportFuel(machine.fuelUsed);
       throw error;

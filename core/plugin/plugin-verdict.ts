@@ -45,6 +45,27 @@ export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase
   });
 }
 
+const maxRemembered = 4_096;
+
+/** Reads the answers of one plugin. Most calls are answered as the one before was: its bytes are not parsed again. */
+export class VerdictReader {
+  readonly #name: string;
+  #last: { readonly answer: Uint8Array; readonly phase: Phase; readonly verdict: Verdict } | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** As `readPluginVerdict`; a verdict is frozen, and the same one may be returned again. */
+  read(answer: Uint8Array, phase: Phase): Verdict {
+    const last = this.#last;
+    if (last?.phase === phase && Buffer.compare(last.answer, answer) === 0) return last.verdict;
+    const verdict = readPluginVerdict(answer, this.#name, phase);
+    if (answer.length <= maxRemembered) this.#last = { answer: answer.slice(), phase, verdict };
+    return verdict;
+  }
+}
+
 /** A plugin may abstain without a finding or with findings that only allow: those permit nothing. */
 function isDecisionOf(decision: Verdict["decision"], strongest: Decision | undefined): boolean {
   if (strongest === undefined) return decision === "abstain" || decision === "allow";

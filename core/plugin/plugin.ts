@@ -7,7 +7,7 @@ import { type BreachReason, PluginBreach } from "./breach.ts";
 import { compileModule } from "./compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
 import { openHere, PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
-import { readPluginVerdict } from "./plugin-verdict.ts";
+import { VerdictReader } from "./plugin-verdict.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 
 export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled" | "machine"> {
@@ -93,6 +93,7 @@ export class PluginPolicy implements Policy {
   readonly #settings: string;
   readonly #breaker: Breaker;
   readonly #runner: PluginRunner;
+  readonly #verdicts: VerdictReader;
 
   constructor(options: PluginPolicyOptions) {
     this.ref = options.ref;
@@ -102,6 +103,7 @@ export class PluginPolicy implements Policy {
     this.#options = options;
     this.#settings = JSON.stringify(options.settings);
     this.#breaker = new Breaker(options.elapsedMs);
+    this.#verdicts = new VerdictReader(options.ref.name);
     this.#runner = new PluginRunner({ ...options, plugin: options.ref.name, onSpent: options.observer.spent });
   }
 
@@ -120,7 +122,7 @@ export class PluginPolicy implements Policy {
       if (this.#breaker.isOpen(tenant)) {
         throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
-      const answer = this.#runner.run(encodeInput(this.#settings, action), tenant, principal.id);
+      const answer = this.#runner.run(() => encodeInput(this.#settings, action), tenant, principal.id);
       return answer instanceof Promise ? this.#readAsync(answer, action) : this.#read(answer, action);
     } catch (error) {
       this.#countBreach(tenant, error);
@@ -138,7 +140,7 @@ export class PluginPolicy implements Policy {
   }
 
   #read(answer: Uint8Array, { tenant, phase }: ActionEnvelope): Verdict {
-    const verdict = readPluginVerdict(answer, this.ref.name, phase);
+    const verdict = this.#verdicts.read(answer, phase);
     this.#breaker.recordSuccess(tenant);
     return verdict;
   }

@@ -25,7 +25,8 @@ async function answer({ compiled, machine: key, fuel, input }: PoolOrder): Promi
     machine = machines.get(key) ?? (await PluginMachine.open(compiled));
     remember(key, machine);
     await machine.prepare();
-    const answer = machine.call(input, fuel);
+    // A part of a buffer would be sent with the whole of it.
+    const answer = machine.call(input, fuel).slice();
     return { answer, ...cost() };
   } catch (error) {
     if (!(error instanceof PluginBreach)) throw error;

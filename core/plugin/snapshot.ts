@@ -1,19 +1,14 @@
-const chunkBytes = 4_096;
+import { chunkBits, chunkShift, everyChunk, maxSpill } from "./wasm/write-mark.ts";
 
-/** A range of memory before each call: bytes stored in the snapshot at `from`, or zeros where `from` is undefined. */
-interface MemoryRange {
-  readonly at: number;
-  readonly length: number;
-  readonly from: number | undefined;
-}
+const chunkBytes = 1 << chunkShift;
 
 /** The state of an instance before each call: plain data whose bytes threads share. */
 export interface Snapshot {
   /** In the order of the instance's globals. */
   readonly globals: readonly (number | bigint)[];
   readonly memoryBytes: number;
-  /** Covers the whole memory. */
-  readonly ranges: readonly MemoryRange[];
+  /** For each chunk of the memory, where its bytes are stored; undefined where they are zeros. */
+  readonly chunks: readonly (number | undefined)[];
   readonly bytes: Uint8Array;
 }
 
@@ -26,15 +21,23 @@ export interface InstanceState {
 /** Copies the state of an instance. */
 export function takeSnapshot({ memory, globals }: InstanceState): Snapshot {
   const now = new Uint8Array(memory?.buffer ?? new ArrayBuffer(0));
-  const ranges = rangesOf(now);
-  const kept = ranges.filter(({ from }) => from !== undefined);
-  const bytes = new Uint8Array(new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0)));
-  for (const { at, length, from } of kept) bytes.set(now.subarray(at, at + length), from);
-  return { globals: globals.map(({ value }) => value), memoryBytes: now.length, ranges, bytes };
+  let kept = 0;
+  const chunks = Array.from({ length: now.length / chunkBytes }, (_, index) => {
+    const at = index * chunkBytes;
+    if (now.subarray(at, at + chunkBytes).every((byte) => byte === 0)) return undefined;
+    kept += chunkBytes;
+    return kept - chunkBytes;
+  });
+  const bytes = new Uint8Array(new SharedArrayBuffer(kept));
+  for (const [index, from] of chunks.entries()) {
+    if (from !== undefined) bytes.set(now.subarray(index * chunkBytes, (index + 1) * chunkBytes), from);
+  }
+  return { globals: globals.map(({ value }) => value), memoryBytes: now.length, chunks, bytes };
 }
 
-/** Restores an instance's globals and the snapshot's memory. */
-export function restoreSnapshot({ globals, ranges, bytes }: Snapshot, state: InstanceState): void {
+/** Restores an instance's globals, and of its memory the chunks that may have been written to: all, where not told. */
+export function restoreSnapshot(snapshot: Snapshot, state: InstanceState, written = BigInt(everyChunk)): void {
+  const { globals, chunks } = snapshot;
   for (let index = 0; index < globals.length; index++) {
     const global = state.globals[index];
     const value = globals[index];
@@ -42,24 +45,20 @@ export function restoreSnapshot({ globals, ranges, bytes }: Snapshot, state: Ins
   }
   if (state.memory === undefined) return;
   const memory = new Uint8Array(state.memory.buffer);
-  for (const { at, length, from } of ranges) {
-    if (from === undefined) memory.fill(0, at, at + length);
-    else memory.set(bytes.subarray(from, from + length), at);
+  const marks = [Number(BigInt.asIntN(32, written)), Number(BigInt.asIntN(32, written >> 32n))] as const;
+  for (let index = 0; index < chunks.length; index++) {
+    const bit = index % chunkBits;
+    if (((marks[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) continue;
+    restoreChunk(snapshot, memory, index, chunkBytes);
+    restoreChunk(snapshot, memory, index + 1, maxSpill);
   }
 }
 
-function rangesOf(memory: Uint8Array): MemoryRange[] {
-  const ranges: MemoryRange[] = [];
-  let kept = 0;
-  for (let at = 0; at < memory.length; at += chunkBytes) {
-    const isKept = memory.subarray(at, at + chunkBytes).some((byte) => byte !== 0);
-    const last = ranges.at(-1);
-    if (last !== undefined && (last.from !== undefined) === isKept) {
-      ranges[ranges.length - 1] = { ...last, length: last.length + chunkBytes };
-    } else {
-      ranges.push({ at, length: chunkBytes, from: isKept ? kept : undefined });
-    }
-    if (isKept) kept += chunkBytes;
-  }
-  return ranges;
+/** Restores the first bytes of a chunk, where there is one. */
+function restoreChunk({ chunks, bytes }: Snapshot, memory: Uint8Array, index: number, length: number): void {
+  if (index >= chunks.length) return;
+  const from = chunks[index];
+  const at = index * chunkBytes;
+  if (from === undefined) memory.fill(0, at, at + length);
+  else memory.set(bytes.subarray(from, from + length), at);
 }

@@ -74,6 +74,8 @@ export const wasiSignatures: Readonly<Record<string, WasiSignature>> = Object.fr
 interface WasiCall {
   /** The guest's memory; undefined where it has none. */
   readonly memory: () => WebAssembly.Memory | undefined;
+  /** Marks a range of that memory as written. */
+  readonly mark: (at: number, length: number) => void;
   /** Deducts fuel; throws when none is left. */
   readonly charge: (fuel: number) => void;
   /** Counts bytes of log; throws when they are too many. */
@@ -105,6 +107,7 @@ export function closedWasi(
     if (from + length > buffer.byteLength) {
       call.fail(new PluginBreach("host_call", "expected an address of WASI inside the memory"));
     }
+    call.mark(from, length);
     return new DataView(buffer, from, length);
   };
   const put32 = (at: number, value: number): void => view(at, 4).setUint32(0, value, true);

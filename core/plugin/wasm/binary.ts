@@ -141,6 +141,14 @@ export class BinaryWriter {
     this.write(unsigned(value));
   }
 
+  /** A signed number of 32 bits. */
+  signed32(value: number): void {
+    let rest = value;
+    // The last byte's sign stands for all bits beyond it.
+    for (; rest < -0x40 || rest > 0x3f; rest >>= 7) this.write([(rest & 0x7f) | 0x80]);
+    this.write([rest & 0x7f]);
+  }
+
   /** Reserves a signed constant to be filled in later; returns its position. */
   reserve(): number {
     this.write(padded(0));

@@ -1,6 +1,8 @@
 import { type BinaryReader, BinaryWriter, checkBound, hex } from "./binary.ts";
-import { type Body, type FunctionType, type ParsedModule, readIndex, readValueType, valueTypes } from "./module.ts";
+import { chargeByLength, chargeFuel, enterFrame, indexed, leaveFrame, type MeterGlobals } from "./metered-code.ts";
+import { type Body, type FunctionType, type ParsedModule, readIndex, readValueType } from "./module.ts";
 import { bulk, type Opcode, op, opcodeOf, prefixedOpcodeOf } from "./opcode.ts";
+import { isStore, scratchTypes, writeBulkMark, writeMarkedStore } from "./write-mark.ts";
 
 const maxBlocks = 1_024;
 /**
@@ -62,6 +64,8 @@ export class BodyMeter {
   #charge: Charge;
   /** True where an instruction grows the memory. */
   grows = false;
+  /** True where an instruction writes to the memory. */
+  #writes = false;
   #loops = 0;
   #dead = false;
   #height = 0;
@@ -97,12 +101,13 @@ export class BodyMeter {
     return this.#out.length;
   }
 
-  /** The local after the function's own is used by `chargeByLength`. */
+  /** The locals after the function's own are used by the code that is inserted. */
   #withScratch(): Uint8Array {
     const writer = new BinaryWriter();
-    writer.u32(this.#body.localGroups + 1);
+    const used = this.#writes ? scratchTypes : scratchTypes.slice(0, 1);
+    writer.u32(this.#body.localGroups + used.length);
     writer.write(this.#body.locals);
-    writer.write([1, valueTypes.i32]);
+    for (const type of used) writer.write([1, type]);
     writer.write(this.#out.bytes);
     return writer.bytes;
   }
@@ -136,12 +141,17 @@ export class BodyMeter {
     for (const label of readImmediate(code, opcode, scope)) this.#fork(label);
     if (second !== undefined && second >= bulk.copy) {
       chargeByLength(this.#out, this.#globals, this.#locals, byteCharge);
+      writeBulkMark(this.#out, this.#globals, this.#locals);
+      this.#writes = true;
       // Indices of memory 0 may be written long.
       this.#out.write(second === bulk.copy ? [op.prefix, second, 0, 0] : [op.prefix, second, 0]);
     } else if (first === op.memoryGrow) {
       chargeByLength(this.#out, this.#globals, this.#locals, pageCharge);
       indexed(this.#out, op.call, this.#globals.grow);
       this.grows = true;
+    } else if (isStore(first)) {
+      writeMarkedStore(this.#out, this.#globals, this.#locals, code.since(from));
+      this.#writes = true;
     } else if (first === op.memorySize) indexed(this.#out, op.globalGet, this.#globals.pages);
     else this.#out.write(code.since(from));
     this.#move(opcode.pushes);
@@ -285,84 +295,4 @@ function skipAccess(code: BinaryReader, width: number): void {
   const alignment = code.u32();
   if (alignment > width) throw code.fault(`an alignment of at most ${width}`, String(alignment));
   code.u32();
-}
-
-/** Indices of what only injected code uses; they follow the module's own. */
-export interface MeterGlobals {
-  /** i64; negative once the fuel is spent. */
-  readonly fuel: number;
-  /** i32; bytes of call stack left, negative where calls are too deep. */
-  readonly stack: number;
-  /** i32; 1 once the memory was refused to grow. */
-  readonly refused: number;
-  /** i32; the size of the memory as the module sees it. */
-  readonly pages: number;
-  /** i32; 0 until an entry returned, 1 where it returned 0 or nothing, 2 where it returned another number. */
-  readonly ended: number;
-  /** The function that grows the memory. */
-  readonly grow: number;
-}
-
-export const emptyBlock = 0x40;
-
-/** Deducts a constant from the fuel and traps where none is left. Returns the constant's position. */
-function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
-  indexed(writer, op.globalGet, fuel);
-  writer.write([op.i64Const]);
-  const place = writer.reserve();
-  writer.write([op.i64Sub]);
-  indexed(writer, op.globalSet, fuel);
-  trapWithoutFuel(writer, fuel);
-  return place;
-}
-
-/** Deducts `(n >> shift) * price` from the fuel, n being the unsigned i32 on top of the stack, which stays there. */
-function chargeByLength(
-  writer: BinaryWriter,
-  { fuel }: MeterGlobals,
-  scratch: number,
-  { shift, price }: { readonly shift: number; readonly price: number },
-): void {
-  indexed(writer, op.localSet, scratch);
-  indexed(writer, op.globalGet, fuel);
-  indexed(writer, op.localGet, scratch);
-  writer.write([op.i64ExtendU, op.i64Const, shift, op.i64ShrU, op.i64Const]);
-  writer.fill(writer.reserve(), price);
-  writer.write([op.i64Mul, op.i64Sub]);
-  indexed(writer, op.globalSet, fuel);
-  trapWithoutFuel(writer, fuel);
-  indexed(writer, op.localGet, scratch);
-}
-
-/** Deducts a frame from the call stack and traps where none is left. Returns the position of the frame's size. */
-function enterFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
-  const place = moveStack(writer, stack, op.i32Sub);
-  indexed(writer, op.globalGet, stack);
-  writer.write([op.i32Const, 0, op.i32LtS, op.if, emptyBlock, op.unreachable, op.end]);
-  return place;
-}
-
-/** Returns the frame. Nothing else returns from a call: a trap ends all of them. */
-function leaveFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
-  return moveStack(writer, stack, op.i32Add);
-}
-
-function trapWithoutFuel(writer: BinaryWriter, fuel: number): void {
-  indexed(writer, op.globalGet, fuel);
-  writer.write([op.i64Const, 0, op.i64LtS, op.if, emptyBlock, op.unreachable, op.end]);
-}
-
-function moveStack(writer: BinaryWriter, stack: number, operation: number): number {
-  indexed(writer, op.globalGet, stack);
-  writer.write([op.i32Const]);
-  const place = writer.reserve();
-  writer.write([operation]);
-  indexed(writer, op.globalSet, stack);
-  return place;
-}
-
-/** Writes an instruction about one global or one local. */
-export function indexed(writer: BinaryWriter, operation: number, index: number): void {
-  writer.write([operation]);
-  writer.u32(index);
 }

@@ -1,9 +1,11 @@
 import { abiModule, command, initializer, isNetworkFunction, settingsCheck } from "../abi.ts";
 import { wasiModule } from "../wasi.ts";
 import { BinaryWriter, checkBound, ModuleFault } from "./binary.ts";
-import { BodyMeter, emptyBlock, indexed, type MeterGlobals, type Origin } from "./body-meter.ts";
+import { BodyMeter, type Origin } from "./body-meter.ts";
+import { emptyBlock, indexed, type MeterGlobals } from "./metered-code.ts";
 import { type ModuleGlobal, type ParsedModule, valueTypes } from "./module.ts";
 import { op } from "./opcode.ts";
+import { writeMarkFunction } from "./write-mark.ts";
 
 /** A metered module, and the exports that the host uses. */
 export interface MeteredModule {
@@ -25,6 +27,7 @@ export interface MeteredModule {
 /** The exports that the host reads. Of the module's own only those of its form are kept, so none can shadow them. */
 export const hostExports = {
   ...{ memory: "memory", fuel: "fuel", stack: "stack", refused: "refused", pages: "pages", ended: "ended" },
+  ...{ written: "written", mark: "mark" },
   storeByte: "store_u8",
 } as const;
 
@@ -64,7 +67,10 @@ export function meterModule(module: ParsedModule, memoryPages: number, origins?:
   const { code, grows } = codeSection(module, globals, origins);
   const ownLength = code.length;
   for (const { index, answers } of entries) code.sized(bodyOf((body) => writeEntry(body, globals, index, answers)));
-  if (limits !== undefined) code.sized(bodyOf((body) => writeGrow(body, globals, limits.max)));
+  if (limits !== undefined) {
+    code.sized(bodyOf((body) => writeGrow(body, globals, limits.max)));
+    code.sized(bodyOf((body) => writeMarkFunction(body, globals)));
+  }
   writer.section(10, code);
   shift(origins, 0, writer.length - code.length);
   const ownBytes = writer.length - code.length + ownLength;
@@ -82,7 +88,8 @@ export function meterModule(module: ParsedModule, memoryPages: number, origins?:
 
 function globalsAfter({ globals: { length }, functions, entries, start, imports }: ParsedModule): MeterGlobals {
   const at = { fuel: length, stack: length + 1, refused: length + 2, pages: length + 3, ended: length + 4 };
-  return { ...at, grow: functions.length + entriesOf({ entries, start, imports }).length };
+  const grow = functions.length + entriesOf({ entries, start, imports }).length;
+  return { ...at, written: length + 5, grow, mark: grow + 1 };
 }
 
 /** A function that the host calls: the index of the module's own, and whether it returns a number. */
@@ -153,10 +160,11 @@ function raw(bytes: Uint8Array): BinaryWriter {
   return writer;
 }
 
-/** The types of entries and of the function that grows the memory, after the module's own. */
+/** The types of entries and of the functions that grow the memory and mark a range of it, after the module's own. */
 const addedTypes = [
   { params: [], results: [] },
   { params: [valueTypes.i32], results: [valueTypes.i32] },
+  { params: [valueTypes.i32, valueTypes.i32], results: [] },
 ];
 
 function typeSection({ types }: ParsedModule): BinaryWriter {
@@ -182,12 +190,17 @@ function importSection({ imports }: ParsedModule): BinaryWriter {
   return writer;
 }
 
-function functionSection({ functions, imports, types }: ParsedModule, entries: number, grows: boolean): BinaryWriter {
+function functionSection(
+  { functions, imports, types }: ParsedModule,
+  entries: number,
+  hasMemory: boolean,
+): BinaryWriter {
   const writer = new BinaryWriter();
-  writer.u32(functions.length - imports.length + entries + (grows ? 1 : 0));
+  writer.u32(functions.length - imports.length + entries + (hasMemory ? 2 : 0));
   for (const type of functions.slice(imports.length)) writer.u32(type);
   for (let entry = 0; entry < entries; entry++) writer.u32(types.length);
-  if (grows) writer.u32(types.length + 1);
+  if (!hasMemory) return writer;
+  for (const type of [types.length + 1, types.length + 2]) writer.u32(type);
   return writer;
 }
 
@@ -220,7 +233,7 @@ function memorySection({ min, max }: MemoryLimits): BinaryWriter {
 
 function globalSection({ globals, memory }: ParsedModule): BinaryWriter {
   const writer = new BinaryWriter();
-  writer.u32(globals.length + 5);
+  writer.u32(globals.length + 6);
   for (const { type, mutable, init } of globals) {
     writer.write([type, mutable ? 1 : 0]);
     writer.write(init);
@@ -231,6 +244,7 @@ function globalSection({ globals, memory }: ParsedModule): BinaryWriter {
     writer.fill(writer.reserve(), value);
     writer.write([op.end]);
   }
+  writer.write([valueTypes.i64, 1, op.i64Const, 0, op.end]);
   return writer;
 }
 
@@ -248,7 +262,8 @@ function exportSection(module: ParsedModule, globals: MeterGlobals, entries: rea
     ...(module.memory === undefined ? [] : [{ name: hostExports.memory, kind: 2, index: 0 }]),
     ...stateOf(module.globals).map(([name, index]) => ({ name, kind: 3, index })),
     ...module.exports,
-    ...(["fuel", "stack", "refused", "pages", "ended"] as const).map((name) => ({
+    ...(module.memory === undefined ? [] : [{ name: hostExports.mark, kind: 0, index: globals.mark }]),
+    ...(["fuel", "stack", "refused", "pages", "ended", "written"] as const).map((name) => ({
       name: hostExports[name],
       kind: 3,
       index: globals[name],
@@ -273,7 +288,7 @@ interface MeteredCode {
 function codeSection(module: ParsedModule, globals: MeterGlobals, origins: Origin[] | undefined): MeteredCode {
   let grows = false;
   const writer = new BinaryWriter();
-  writer.u32(globals.grow + (module.memory === undefined ? 0 : 1) - module.imports.length);
+  writer.u32(globals.grow + (module.memory === undefined ? 0 : 2) - module.imports.length);
   for (const [index, body] of module.bodies.entries()) {
     const type = module.types[module.functions[module.imports.length + index] ?? -1];
     if (type === undefined) throw new TypeError("meterModule: expected a parsed module");

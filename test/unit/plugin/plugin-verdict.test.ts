@@ -4,7 +4,7 @@ import type { Json } from "../../../core/action/json.ts";
 import type { Verdict } from "../../../core/action/policy.ts";
 import { maxRedactions } from "../../../core/action/redaction.ts";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
-import { readPluginVerdict } from "../../../core/plugin/plugin-verdict.ts";
+import { readPluginVerdict, VerdictReader } from "../../../core/plugin/plugin-verdict.ts";
 
 const redaction = { rule: "sample.email", pointer: "/output/text", start: 0, end: 3, replacement: "[email]" };
 
@@ -74,5 +74,28 @@ describe("readPluginVerdict(answer, name, phase)", () => {
     const finding = { rule: "sample.a", decision: "block", message: "m", severity: "low", risk: 1, pointer };
     expectMalformed(() => read({ decision: "block", findings: [finding] }), "a JSON Pointer");
     expectMalformed(() => read(saying([{ ...redaction, pointer: `/output${pointer}` }])), "a JSON Pointer");
+  });
+});
+
+describe("VerdictReader.read(answer, phase)", () => {
+  const bytesOf = (answer: Json): Uint8Array => new TextEncoder().encode(JSON.stringify(answer));
+
+  it("reads an answer that is as the last was, and one that is not, as `readPluginVerdict` does", () => {
+    const reader = new VerdictReader("sample");
+    const answers = [saying([redaction]), saying([]), saying([]), saying([redaction], "allow")].map(bytesOf);
+    for (const answer of answers) {
+      for (let round = 0; round < 2; round++) {
+        expect(reader.read(answer, "output")).to.deep.equal(readPluginVerdict(answer, "sample", "output"));
+      }
+    }
+  });
+
+  it("judges the same bytes anew in another phase, and when they are changed in place", () => {
+    const reader = new VerdictReader("sample");
+    const answer = bytesOf(saying([redaction]));
+    expect(reader.read(answer, "output").redactions).to.have.length(1);
+    expectMalformed(() => reader.read(answer, "input"), "redactions in phase `output` only");
+    answer.fill(0x20);
+    expectMalformed(() => reader.read(answer, "output"), "strict JSON");
   });
 });
