@@ -2,8 +2,9 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { runCommand } from "../../support/command-host.ts";
 import { ForeignWorld, hourAhead, type Kind, maskTimes, twinOf } from "../../support/foreign-world.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 import { LiveClient } from "../live/live-client.ts";
 
 /** Commands that take an id, which stands for `ID`; `OUT` is a file that is not there. */
@@ -55,7 +56,7 @@ describe("what is another tenant's, by command and on /v1/ws", () => {
     await writeFile(manifest, JSON.stringify({ task: "mine", principal: id, ...wide, expires_at: hourAhead() }));
     const words = line.replace("ID", id).replace("OUT", join(folder, "out")).replace("MANIFEST", manifest).split(" ");
     const environment = { GATEWAY_API_KEY: world.site.key("foreign"), GATEWAY_ADMIN_URL: world.site.gateway.adminUrl };
-    const { code, stdout, stderr } = await runGateway(words, environment);
+    const { code, stdout, stderr } = await runCommand(words, environment);
     return { code, stdout: stdout.replaceAll(id, "<id>"), stderr: stderr.replaceAll(id, "<id>") };
   }
 

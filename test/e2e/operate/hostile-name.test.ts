@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { terminalLine } from "../../../core/observe/log.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";
 import { type HostileName, hostileNames, unseen } from "../../support/hostile-name.ts";
 import { MoodyUpstream } from "../../support/moody-upstream.ts";
@@ -10,7 +11,6 @@ import { webhookSecret } from "../../support/notify-world.ts";
 import { type Route, type RouteId, routes } from "../../support/route-table.ts";
 import { answer, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 import { LiveClient } from "../live/live-client.ts";
 
 const rules = `rules:
@@ -186,7 +186,7 @@ describe("names that mean something to who shows them", function () {
     lines.push(`approvals show ${await site.hold("echo", everything)}`);
     for (const { session } of [...traces.values()].slice(-1)) lines.push(`sessions show ${session}`);
     for (const line of lines.flatMap((each) => [each, `${each} --json`])) {
-      const { code, stdout, stderr } = await runGateway(line.split(" "), environment);
+      const { code, stdout, stderr } = await runCommand(line.split(" "), environment);
       expect(code, stderr).to.equal(0);
       printed.set(line, stdout + stderr);
     }

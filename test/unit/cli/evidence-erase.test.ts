@@ -4,9 +4,10 @@ import { expect } from "chai";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
-import { type Finished, runGateway } from "./run.ts";
+import type { Finished } from "./run.ts";
 
 const reason = ["--reason", "asked by letter", "--by", "dpo"];
 
@@ -23,7 +24,7 @@ describe("gateway evidence erase", () => {
   afterEach(() => world.remove());
 
   function erase(...args: string[]): Promise<Finished> {
-    return runGateway(["evidence", "erase", "--data", world.dir, "--tenant", "acme", ...reason, ...args]);
+    return runCommand(["evidence", "erase", "--data", world.dir, "--tenant", "acme", ...reason, ...args]);
   }
 
   it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {

@@ -1,10 +1,11 @@
 import { expect } from "chai";
 import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { PruneWorld } from "../../support/prune-world.ts";
-import { type Finished, runGateway } from "./run.ts";
+import type { Finished } from "./run.ts";
 
 describe("gateway evidence prune", () => {
   let world: PruneWorld;
@@ -22,7 +23,7 @@ describe("gateway evidence prune", () => {
   const utc = "2025-05-02T00:00:00.000Z";
 
   function run(...args: string[]): Promise<Finished> {
-    return runGateway(["evidence", ...args]);
+    return runCommand(["evidence", ...args]);
   }
 
   function prune(...args: string[]): Promise<Finished> {

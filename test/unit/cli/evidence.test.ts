@@ -9,10 +9,10 @@ import type { ChainVerdict, Flaw } from "../../../core/evidence/verify/folder-ve
 import type { TenantIndexEntry } from "../../../core/evidence/witness/tenant-index.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { flip } from "../../support/flip.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 import { removeTenant } from "../../support/remove-tenant.ts";
-import { runGateway } from "./run.ts";
 
 let world: LedgerWorld;
 let notes: string;
@@ -46,7 +46,7 @@ interface Said {
 }
 
 async function verify(...args: string[]): Promise<Said & { readonly code: number }> {
-  const { code, stdout, stderr } = await runGateway(["evidence", "verify", "--data", world.dir, "--json", ...args]);
+  const { code, stdout, stderr } = await runCommand(["evidence", "verify", "--data", world.dir, "--json", ...args]);
   expect(stderr).to.equal("");
   const said = JSON.parse(stdout) as Said;
   expect(said.exit).to.equal(code);
@@ -73,7 +73,7 @@ describe("gateway evidence verify --data", () => {
   it("tells a person, one line a tenant", async () => {
     await world.store.del(recordKey("acme", 1));
     await world.close();
-    expect(await runGateway(["evidence", "verify", "--data", world.dir])).to.deep.equal({
+    expect(await runCommand(["evidence", "verify", "--data", world.dir])).to.deep.equal({
       code: 40,
       stdout:
         "acme: invalid, 1 records, then seq_gap at record 1: expected record 1, got a gap\n" +
@@ -90,7 +90,7 @@ describe("gateway evidence verify --data", () => {
     const state = join(world.dir, "state");
     const table = String((await readdir(state)).find((name) => name.endsWith(".ldb")));
     await flip({ path: join(state, table), at: 40, bit: 5 });
-    expect(await runGateway(["evidence", "verify", "--data", world.dir])).to.deep.equal({
+    expect(await runCommand(["evidence", "verify", "--data", world.dir])).to.deep.equal({
       code: 1,
       stdout: "",
       stderr: `gateway: state cannot be used: \`${state}\` is damaged (${table}, byte 0: the checksum of a block does not fit); restore the newest backup\n`,
@@ -169,7 +169,7 @@ describe("gateway evidence verify --data", () => {
       await removeTenant(world.dir, "globex");
       const { code, list } = await verify("--witness", notes);
       expect([code, list?.verdict, list?.first_bad.reason]).to.deep.equal([30, "diverged", "forked"]);
-      const { stdout } = await runGateway(["evidence", "verify", "--data", world.dir, "--witness", notes]);
+      const { stdout } = await runCommand(["evidence", "verify", "--data", world.dir, "--witness", notes]);
       expect(stdout).to.equal(
         "acme: witnessed, 3 records\n" +
           `list of chains: diverged, forked: witness \`${notes}\` has seen other chains than this data folder knows of\n`,
@@ -193,7 +193,7 @@ describe("gateway evidence verify --data", () => {
 
   it("takes the first keys it is given, and no other", async () => {
     await world.close();
-    const { stdout } = await runGateway(["evidence", "keys", "--data", world.dir, "--json"]);
+    const { stdout } = await runCommand(["evidence", "keys", "--data", world.dir, "--json"]);
     const keys = stdout
       .trim()
       .split("\n")
@@ -219,7 +219,7 @@ describe("gateway evidence verify --data", () => {
   for (const args of [["--key", "AAAA"], ["--max-age", "1d"], []] as const) {
     it(`ends with 2 for ${args.join(" ") || "no folder"}`, async () => {
       const data = args.length === 0 ? [] : ["--data", world.dir];
-      expect(await runGateway(["evidence", "verify", ...data, ...args])).to.include({ code: 2, stdout: "" });
+      expect(await runCommand(["evidence", "verify", ...data, ...args])).to.include({ code: 2, stdout: "" });
     });
   }
 });
@@ -232,7 +232,7 @@ describe("gateway evidence keys", () => {
     const list = async (): Promise<
       { tenant: string; keys: { key_id: string; from_size: number; to_size: number | null }[] }[]
     > => {
-      const { code, stdout } = await runGateway(["evidence", "keys", "list", "--data", world.dir, "--json"]);
+      const { code, stdout } = await runCommand(["evidence", "keys", "list", "--data", world.dir, "--json"]);
       expect(code).to.equal(0);
       return stdout
         .trim()
@@ -244,7 +244,7 @@ describe("gateway evidence keys", () => {
       ["acme", 1],
       ["globex", 1],
     ]);
-    const rotated = await runGateway(["evidence", "keys", "rotate", "--data", world.dir, "--tenant", "acme", "--json"]);
+    const rotated = await runCommand(["evidence", "keys", "rotate", "--data", world.dir, "--tenant", "acme", "--json"]);
     expect(rotated.code).to.equal(0);
     const [acme, globex] = await list();
     expect(acme?.keys).to.have.length(2);
@@ -256,7 +256,7 @@ describe("gateway evidence keys", () => {
 
   it("rotates no key of a tenant that is not there", async () => {
     await world.close();
-    const { code, stderr } = await runGateway(["evidence", "keys", "rotate", "--data", world.dir, "--tenant", "acmee"]);
+    const { code, stderr } = await runCommand(["evidence", "keys", "rotate", "--data", world.dir, "--tenant", "acmee"]);
     expect({ code, stderr }).to.deep.equal({
       code: 1,
       stderr: `gateway: state cannot be used: expected a tenant with evidence in \`${world.dir}\`, got \`acmee\`\n`,
@@ -265,7 +265,7 @@ describe("gateway evidence keys", () => {
 
   it("prints public keys for a person", async () => {
     await world.close();
-    const { stdout } = await runGateway(["evidence", "keys", "list", "--data", world.dir]);
+    const { stdout } = await runCommand(["evidence", "keys", "list", "--data", world.dir]);
     expect(stdout).to.match(/^acme\n {2}[A-Za-z0-9+/]{43}= {2}key [0-9a-f]{16}, from record 0\nglobex\n {2}/);
     expect(stdout).to.not.include("PRIVATE");
   });

@@ -4,10 +4,11 @@ import { DSSEBundleBuilder, FulcioSigner, RekorWitness, TSAWitness } from "@sigs
 import { expect } from "chai";
 import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts";
 import { payloadType } from "../../../core/trust/statement.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { SigstoreService } from "../../support/sigstore/service.ts";
 import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
-import { type Finished, runGateway } from "./run.ts";
+import type { Finished } from "./run.ts";
 
 const sigstore = new SigstoreWorld();
 const ada = makeSigner();
@@ -33,7 +34,7 @@ describe("gateway pack sign --bundle", () => {
 
   function pack(command: string, ...args: readonly string[]): Promise<Finished> {
     const isFile = (arg: string): boolean => /^[a-z]+\.[a-z]+$/.test(arg);
-    return runGateway(["pack", command, world.pack, ...args.map((arg) => (isFile(arg) ? world.path(arg) : arg))]);
+    return runCommand(["pack", command, world.pack, ...args.map((arg) => (isFile(arg) ? world.path(arg) : arg))]);
   }
 
   /** What a tool that signs with a certificate makes of the statement, in its own spacing. */

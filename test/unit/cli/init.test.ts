@@ -5,10 +5,10 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { makeInstallation } from "../../../core/cli/init.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { rejection } from "../../support/ledger-world.ts";
-import { runGateway } from "./run.ts";
 
 const everything = [
   "admin.key",
@@ -31,16 +31,16 @@ describe("gateway init", () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   it("makes what `config check` finds sound, secrets readable by their owner alone", async () => {
-    expect((await runGateway(["init", folder])).code).to.equal(0);
+    expect((await runCommand(["init", folder])).code).to.equal(0);
     expect(await readdir(folder)).to.deep.equal(everything);
-    expect((await runGateway(["config", "check", join(folder, "gateway.yaml")])).code).to.equal(0);
+    expect((await runCommand(["config", "check", join(folder, "gateway.yaml")])).code).to.equal(0);
     for (const name of everything.filter((file) => file !== "plugins" && file !== "policy-packs")) {
       expect((await stat(join(folder, name))).mode & 0o077, name).to.equal(0);
     }
   });
 
   it("makes what serves at once: the agent's call is held, and the admin's key answers for it", async () => {
-    await runGateway(["init", folder, "--port", "0"]);
+    await runCommand(["init", folder, "--port", "0"]);
     const gateway = await startMade(folder);
     try {
       expect(await callTool(gateway, folder, "read_note")).to.include("kept by the demo upstream");
@@ -55,7 +55,7 @@ describe("gateway init", () => {
   });
 
   it("lets reads run, blocks destruction and asks for the rest; its plugins stop nobody", async () => {
-    await runGateway(["init", folder, "--port", "0"]);
+    await runCommand(["init", folder, "--port", "0"]);
     const gateway = await startMade(folder);
     try {
       // Its plugins are in shadow mode: what they find is on record, and stops nobody.
@@ -76,19 +76,19 @@ describe("gateway init", () => {
   });
 
   it("loads nothing that its signing key did not sign", async () => {
-    await runGateway(["init", folder, "--port", "0"]);
+    await runCommand(["init", folder, "--port", "0"]);
     const pack = join(folder, "policy-packs", "tool-integrity");
     const manifest = join(pack, "pack.yaml");
     await writeFile(manifest, `${await readFile(manifest, "utf8")}# changed\n`);
     expect(await failureOf(startMade(folder))).to.include("extension refused");
-    await runGateway(["pack", "sign", pack, "--key", join(folder, "signing-key.pem")]);
+    await runCommand(["pack", "sign", pack, "--key", join(folder, "signing-key.pem")]);
     await (await startMade(folder)).stop();
   });
 
   it("keeps keys in files and prints none, or prints each once and keeps none", async () => {
-    const kept = await runGateway(["init", join(folder, "kept")]);
+    const kept = await runCommand(["init", join(folder, "kept")]);
     expect(kept.stdout + kept.stderr).to.not.match(/agw_/);
-    const { stdout } = await runGateway(["init", join(folder, "told"), "--print-keys", "--json"]);
+    const { stdout } = await runCommand(["init", join(folder, "told"), "--print-keys", "--json"]);
     const { keys, files } = JSON.parse(stdout) as { keys: { id: string; key: string }[]; files: string[] };
     expect(files).to.not.include("admin.key").and.not.include("agent.key");
     const config = parse(await readFile(join(folder, "told", "gateway.yaml"), "utf8"));
@@ -112,13 +112,13 @@ describe("gateway init", () => {
 
   it("ends with 1 where it refuses a folder, and says why", async () => {
     await writeFile(join(folder, "data"), "mine");
-    const { code, stderr } = await runGateway(["init", folder]);
+    const { code, stderr } = await runCommand(["init", folder]);
     expect(code).to.equal(1);
     expect(stderr).to.include(`\`${join(folder, "data")}\` exists already`);
   });
 
   it("leaves nothing behind where what it makes cannot be loaded", async () => {
-    const { code, stderr } = await runGateway(["init", folder, "--upstream", "./nowhere/../x".repeat(400)]);
+    const { code, stderr } = await runCommand(["init", folder, "--upstream", "./nowhere/../x".repeat(400)]);
     expect(code).to.equal(1);
     expect(stderr).to.include("upstreams[0].command");
     expect(await readdir(folder)).to.deep.equal([]);
@@ -126,7 +126,7 @@ describe("gateway init", () => {
 
   describe("--upstream", () => {
     const upstreamOf = async (server: string): Promise<unknown> => {
-      await runGateway(["init", folder, "--upstream", server]);
+      await runCommand(["init", folder, "--upstream", server]);
       return parse(await readFile(join(folder, "gateway.yaml"), "utf8")).upstreams;
     };
 
@@ -149,7 +149,7 @@ describe("gateway init", () => {
 
     for (const server of ["", "sh -c 'rm x'", "a;b", "$(x)", "https://me:secret@tools.example.com", "http://"]) {
       it(`refuses ${JSON.stringify(server)}`, async () => {
-        const { code, stderr } = await runGateway(["init", folder, "--upstream", server]);
+        const { code, stderr } = await runCommand(["init", folder, "--upstream", server]);
         expect(code).to.equal(2);
         expect(stderr).to.include("expected");
         expect(await readdir(folder)).to.deep.equal([]);

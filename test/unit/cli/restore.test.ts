@@ -7,8 +7,9 @@ import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
 import { BackupWorld } from "../../support/backup-world.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
-import { type Finished, runGateway } from "./run.ts";
+import type { Finished } from "./run.ts";
 
 describe("gateway restore", () => {
   let world: BackupWorld;
@@ -29,7 +30,7 @@ describe("gateway restore", () => {
   }
 
   function restore(file: string, ...args: string[]): Promise<Finished> {
-    return runGateway(["restore", file, "--data", target, "--by", "ops", ...args]);
+    return runCommand(["restore", file, "--data", target, "--by", "ops", ...args]);
   }
 
   /** Tells the witness where the ledger stands. */
@@ -66,7 +67,7 @@ describe("gateway restore", () => {
       .to.match(/restored as of .*, 2 tenants, 0 approvals ended\n$/)
       .and.have.property("0", 0);
     expect((await readdir(target)).sort()).to.deep.equal(["high-water", "keys", "state"]);
-    expect(await runGateway(["evidence", "verify", "--data", target])).to.deep.equal({
+    expect(await runCommand(["evidence", "verify", "--data", target])).to.deep.equal({
       code: 10,
       stdout: "acme: self-attested, 5 records\nother: self-attested, 4 records\n",
       stderr: "",
@@ -161,7 +162,7 @@ describe("gateway restore", () => {
     it("is not refused where the witness has seen no more than the backup holds", async () => {
       await tell();
       expect((await restore(file, "--witness", witness)).code).to.equal(0);
-      const verified = await runGateway(["evidence", "verify", "--data", target, "--witness", witness]);
+      const verified = await runCommand(["evidence", "verify", "--data", target, "--witness", witness]);
       expect([verified.code, verified.stdout]).to.deep.equal([0, "acme: witnessed, 5 records\n"]);
     });
 
@@ -210,9 +211,9 @@ describe("gateway restore", () => {
       await restored.open();
       expect(((await restored.recordsOf()).at(-1) as EventRecord).detail.rollback).to.equal("the disk is gone");
       await restored.close();
-      expect((await runGateway(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(30);
+      expect((await runCommand(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(30);
       await rename(witness, `${witness}-until-the-restore`);
-      expect((await runGateway(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(10);
+      expect((await runCommand(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(10);
     });
   });
 
@@ -238,7 +239,7 @@ describe("gateway restore", () => {
       const { code, stderr } = await restore(file, "--replace");
       const aside = /the replaced state is in (\S+)\n/.exec(stderr)?.[1] ?? "";
       expect([code, (await readdir(aside)).sort()]).to.deep.equal([0, ["high-water", "state"]]);
-      expect((await runGateway(["evidence", "verify", "--data", target])).stdout).to.equal(
+      expect((await runCommand(["evidence", "verify", "--data", target])).stdout).to.equal(
         "acme: self-attested, 5 records\n",
       );
     });
@@ -250,7 +251,7 @@ describe("gateway restore", () => {
       await writeFile(join(target, "high-water"), randomBytes(8_192));
       await expectRefusal(restore(file, "--replace"), /the marks of the replaced state cannot be read/);
       expect((await restore(file, "--replace", "--accept-rollback", "the disk broke")).code).to.equal(0);
-      expect((await runGateway(["evidence", "verify", "--data", target])).code).to.equal(10);
+      expect((await runCommand(["evidence", "verify", "--data", target])).code).to.equal(10);
     });
   });
 });
@@ -267,7 +268,7 @@ describe("gateway backup verify", () => {
   after(() => world.remove());
 
   it("prints who sealed it, and the verdict over each chain", async () => {
-    const { code, stdout } = await runGateway(["backup", "verify", file]);
+    const { code, stdout } = await runCommand(["backup", "verify", file]);
     expect(code).to.equal(10);
     expect(stdout).to.match(
       /^backup-\S+: of \S+, \d+ lines, sealed by key [A-Za-z0-9+/]{43}=\nacme: self-attested, 4 records\n$/,
@@ -275,10 +276,10 @@ describe("gateway backup verify", () => {
   });
 
   it("refuses a key that was not given [S70]", async () => {
-    const { stdout } = await runGateway(["backup", "verify", file, "--json"]);
+    const { stdout } = await runCommand(["backup", "verify", file, "--json"]);
     const told = JSON.parse(stdout) as { public_key: string; exit: number; key_id: string };
-    expect((await runGateway(["backup", "verify", file, "--key", told.public_key])).code).to.equal(told.exit);
-    const other = await runGateway(["backup", "verify", file, "--key", `${"A".repeat(43)}=`]);
+    expect((await runCommand(["backup", "verify", file, "--key", told.public_key])).code).to.equal(told.exit);
+    const other = await runCommand(["backup", "verify", file, "--key", `${"A".repeat(43)}=`]);
     expect([other.code, other.stderr]).to.deep.equal([
       1,
       `gateway: backup refused: it is sealed by key \`${told.key_id}\`, which is not a given one\n`,

@@ -6,8 +6,8 @@ import { checkData, judgeCheckpoint } from "../../../../core/cli/doctor/data-fol
 import { lockHolder } from "../../../../core/cli/doctor/port.ts";
 import { checkExtensions, checkTrust } from "../../../../core/cli/doctor/trust.ts";
 import type { PublishedCheckpoint } from "../../../../core/evidence/witness/witness-publisher.ts";
+import { runCommand } from "../../../support/command-host.ts";
 import { startGateway } from "../../../support/gateway.ts";
-import { runGateway } from "../run.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
 
 describe("doctor: what is kept and loaded", () => {
@@ -40,14 +40,14 @@ describe("doctor: what is kept and loaded", () => {
           .to.include(`held by \`node\`, pid ${gateway.process.pid}`)
           .and.include("set GATEWAY_API_KEY");
         const key = (await readFile(join(world.folder, "admin.key"), "utf8")).trim();
-        const ran = await runGateway(["doctor", "--config", world.configPath, "--admin", gateway.adminUrl], {
+        const ran = await runCommand(["doctor", "--config", world.configPath, "--admin", gateway.adminUrl], {
           GATEWAY_API_KEY: key,
         });
         expect(ran.stdout).to.match(
           /^ok {4}data +a signed checkpoint covers [1-9]\d* records of your tenant, the latest of 20.*Z$/m,
         );
         expect(ran.stdout + ran.stderr).to.not.include(key);
-        const wrong = await runGateway(["doctor", "--config", world.configPath, "--admin", gateway.adminUrl], {
+        const wrong = await runCommand(["doctor", "--config", world.configPath, "--admin", gateway.adminUrl], {
           GATEWAY_API_KEY: "x".repeat(40),
         });
         expect(wrong.stdout).to.match(/^warn {2}data +no checkpoint from the gateway at .*unknown key/m);
@@ -106,7 +106,7 @@ describe("doctor: what is kept and loaded", () => {
       const manifest = join(pack, "pack.yaml");
       await writeFile(manifest, `${await readFile(manifest, "utf8")}# changed\n`);
       expect(told(await checkExtensions(await world.target()), "fail")).to.include("extension refused");
-      await runGateway(["pack", "sign", pack, "--key", join(world.folder, "signing-key.pem")]);
+      await runCommand(["pack", "sign", pack, "--key", join(world.folder, "signing-key.pem")]);
       expect(statuses(await checkExtensions(await world.target()))).to.deep.equal(["ok"]);
     });
 
@@ -160,7 +160,7 @@ describe("doctor: what is kept and loaded", () => {
       const pack = join(world.folder, "policy-packs", "baseline");
       const sign = async (days: number) => {
         const end = new Date(Date.now() + days * 86_400_000).toISOString().replace(/\.\d+/, "");
-        await runGateway(["pack", "sign", pack, "--key", key, "--expires", end]);
+        await runCommand(["pack", "sign", pack, "--key", key, "--expires", end]);
         return told(await checkTrust(await world.target()), "warn");
       };
       expect(await sign(3))

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { checks, runChecks } from "../../../../core/cli/doctor/check.ts";
-import { program, runGateway } from "../run.ts";
+import { runCommand } from "../../../support/command-host.ts";
+import { program } from "../run.ts";
 import { type DoctorWorld, openDoctorWorld } from "./world.ts";
 
 describe("gateway doctor", () => {
@@ -17,7 +18,7 @@ describe("gateway doctor", () => {
   after(() => world.remove());
 
   it("finds nothing that fails in what `gateway init` makes, one line a finding, and ends with 0", async () => {
-    const { code, stdout, stderr } = await runGateway(["doctor", "--config", world.configPath], {
+    const { code, stdout, stderr } = await runCommand(["doctor", "--config", world.configPath], {
       PATH: process.env.PATH ?? "",
     });
     expect(stdout).to.not.match(/^fail/m);
@@ -29,17 +30,17 @@ describe("gateway doctor", () => {
 
   it("ends with 1 where something failed, until it is mended", async () => {
     await chmod(world.dataDir, 0o755);
-    const broken = await runGateway(["doctor", "--config", world.configPath]);
+    const broken = await runCommand(["doctor", "--config", world.configPath]);
     expect(broken.code).to.equal(1);
     expect(broken.stdout).to.match(/^fail {2}permissions +other users may open .*; `chmod 700 /m);
     await chmod(world.dataDir, 0o700);
-    expect((await runGateway(["doctor", "--config", world.configPath])).code).to.equal(0);
+    expect((await runCommand(["doctor", "--config", world.configPath])).code).to.equal(0);
   });
 
   it("tells every fault of a configuration that cannot be read, and goes no further", async () => {
     const path = join(world.folder, "bad.yaml");
     await writeFile(path, "log: {level: loud}\nlisten: {host: 0.0.0.0}\n");
-    const { code, stdout } = await runGateway(["doctor", "--config", path, "--json"]);
+    const { code, stdout } = await runCommand(["doctor", "--config", path, "--json"]);
     const { ok, findings } = JSON.parse(stdout) as {
       ok: boolean;
       findings: { check: string; status: string; text: string }[];
@@ -60,11 +61,11 @@ describe("gateway doctor", () => {
     const key = (id: string, keyHash: string): string => `{id: ${id}, tenant: acme, role: admin, key_hash: ${keyHash}}`;
     const provider = '{name: a, type: openai, base_url: "http://localhost:1", api_key_env: UNSET_KEY, models: [m]}';
     await writeFile(path, `keys: [${key("a", hash("1"))}, ${key("b", hash("1"))}]\nproviders: [${provider}]\n`);
-    const { stdout } = await runGateway(["doctor", "--config", path]);
+    const { stdout } = await runCommand(["doctor", "--config", path]);
     expect(stdout).to.match(/^fail {2}configuration +.*keys\[1\].*a key of its own/m);
     expect(stdout).to.match(/^fail {2}configuration +.*`UNSET_KEY` to hold .* got no such variable/m);
     await writeFile(path, `keys: [${key("a", "agw_pasted-into-the-wrong-place")}]\n`);
-    const pasted = await runGateway(["doctor", "--config", path]);
+    const pasted = await runCommand(["doctor", "--config", path]);
     expect(pasted.stdout)
       .to.match(/^fail {2}configuration +.*key_hash/m)
       .and.not.include("agw_pasted");
@@ -88,7 +89,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
 `,
     );
     for (const more of [[], ["--json"]]) {
-      const { stdout, stderr } = await runGateway(["doctor", "--config", path, ...more], secrets);
+      const { stdout, stderr } = await runCommand(["doctor", "--config", path, ...more], secrets);
       expect(stdout.match(/127\.0\.0\.1:1 cannot be reached/g)).to.have.lengthOf(4);
       expect(stdout + stderr).to.not.include("canary");
     }
@@ -97,7 +98,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
   it("looks at local mode without a file, and makes nothing of it", async () => {
     const folder = await mkdtemp(join(tmpdir(), "doctor-local-"));
     const data = join(folder, "data");
-    const { code, stdout } = await runGateway(["doctor", "--data", data, "--port", "0"]);
+    const { code, stdout } = await runCommand(["doctor", "--data", data, "--port", "0"]);
     expect(code).to.equal(0);
     expect(stdout).to.match(/^ok {4}keys +two are created at the first start$/m);
     expect(await readFile(data).catch((cause) => cause.code)).to.equal("ENOENT");
@@ -110,7 +111,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
       path,
       'upstreams: [{name: a, transport: stdio, command: "no\\u202Esuch"}]\nlisten: {gateway_port: 0, admin_port: 0, metrics_port: 0}\n',
     );
-    const { stdout } = await runGateway(["doctor", "--config", path]);
+    const { stdout } = await runCommand(["doctor", "--config", path]);
     expect(stdout).to.include("`no\\u{202e}such` is not in PATH").and.not.include("\u202e");
   });
 
