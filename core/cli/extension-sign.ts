@@ -3,6 +3,7 @@ import { join, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { formats } from "../config/format.ts";
+import { requireOptional } from "../config/optional-package.ts";
 import { compilePack } from "../policy/pack.ts";
 import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../trust/folder.ts";
@@ -71,6 +72,7 @@ async function signFolder(kind: ExtensionKind, path: string, options: SignOption
  * only those that are named, so that a private build is not published by default. Ends with a usage error otherwise.
  */
 async function readServices({ fulcio, rekor, tsa }: SignOptions, command: Command): Promise<KeylessServices> {
+  requireOptional("keyless", "`--keyless`", "SIGNING_FAILED");
   const { test, expected } = formats.webhook_url;
   for (const [name, url] of Object.entries({ fulcio, rekor, tsa })) {
     if (url !== undefined && !test(url)) command.error(`error: option '--${name} <url>': expected ${expected}`);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
@@ -37,9 +38,9 @@ type Values = Readonly<Record<string, string>>;
 async function writeAssembly(folder: string, values: Values, { sdk, gateway }: NewOptions): Promise<readonly string[]> {
   return writeScaffold([{ from: "template/plugin" }], folder, {
     ...values,
-    sdk: sdk ?? `file:${join(installation, "sdk")}`,
-    gateway: gateway ?? `file:${resolve(installation)}`,
-    assemblyscript: await compilerVersion(),
+    ...(await readPackages()),
+    ...(sdk === undefined ? {} : { sdk }),
+    ...(gateway === undefined ? {} : { gateway }),
   });
 }
 
@@ -58,8 +59,15 @@ async function writeCompiled(
   return writeScaffold(parts, folder, { ...values, source, library, packages });
 }
 
-/** The compiler version that builds the shipped plugins. */
-async function compilerVersion(): Promise<string> {
-  const { devDependencies } = JSON.parse(await readFile(join(installation, "package.json"), "utf8"));
-  return devDependencies.assemblyscript;
+/**
+ * The npm specs of the packages that a plugin needs: the releases of this gateway's version, or its own folders in a clone, and the
+ * compiler that builds the shipped plugins.
+ */
+async function readPackages(): Promise<Readonly<Record<"sdk" | "gateway" | "assemblyscript", string>>> {
+  const { version, devDependencies } = JSON.parse(await readFile(join(installation, "package.json"), "utf8"));
+  const { assemblyscript } = devDependencies;
+  const sdkFolder = join(installation, "sdk");
+  if (existsSync(join(sdkFolder, "package.json")))
+    return { sdk: `file:${sdkFolder}`, gateway: `file:${resolve(installation)}`, assemblyscript };
+  return { sdk: `^${version}`, gateway: `^${version}`, assemblyscript };
 }

@@ -9,6 +9,7 @@ import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { requireOptional } from "../config/optional-package.ts";
 import type { DefinitionReviews } from "../definition/definition-reviews.ts";
 import type { DefinitionStore } from "../definition/definition-store.ts";
 import { EgressGuard } from "../egress/egress-guard.ts";
@@ -365,6 +366,7 @@ async function openCollector(
 ): Promise<Telemetry> {
   const { endpoint } = telemetry;
   if (endpoint === null) return { tracer: noTracer, close: () => Promise.resolve() };
+  requireOptional("telemetry", "`telemetry.endpoint`", "CONFIG_INVALID");
   const { openTelemetry } = await import("../observe/otlp/telemetry.ts");
   const warn = limitWarnings((message, fields) => log.warn(fields, message));
   return openTelemetry({

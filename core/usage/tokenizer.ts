@@ -1,4 +1,7 @@
+import { createRequire } from "node:module";
 import type { RequestContent } from "./request-content.ts";
+
+type Encoding = typeof import("gpt-tokenizer/encoding/o200k_base");
 
 type CountTokens = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
 
@@ -10,6 +13,8 @@ const pieceLength = 64;
 const pieceCost = 32;
 /** Code units per token at most, for sampled input. */
 const maxUnitsPerToken = 8;
+/** The file that the build copies from the package, whose other encodings are not shipped. */
+const encodingFile = "../../vendor/gpt-tokenizer/cjs/encoding/o200k_base.js";
 /** Text that looks like a control token is encoded like any other. */
 const encodeOptions = { disallowedSpecial: new Set<string>() };
 
@@ -28,11 +33,13 @@ export class Tokenizer {
 
   /** Loads the one tokenizer of this process: its tables need some 70 MB and a tenth of a second. */
   static load(): Promise<Tokenizer> {
-    loading ??= import("gpt-tokenizer/encoding/o200k_base").then(({ countTokens, setMergeCacheSize }) => {
-      // The cache would keep up to 100,000 pieces of client input.
-      setMergeCacheSize(0);
-      return new Tokenizer(countTokens);
-    });
+    loading ??= Promise.resolve(createRequire(import.meta.url)(encodingFile) as Encoding).then(
+      ({ countTokens, setMergeCacheSize }) => {
+        // The cache would keep up to 100,000 pieces of client input.
+        setMergeCacheSize(0);
+        return new Tokenizer(countTokens);
+      },
+    );
     return loading;
   }
 

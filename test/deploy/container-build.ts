@@ -50,9 +50,7 @@ async function copy(stage: Stage, rest: string, context: string, stages: Readonl
   for (const path of paths) {
     const to = names.endsWith("/") ? join(target, path.split("/").at(-1) ?? "") : target;
     await mkdir(dirname(to), { recursive: true });
-    // What a contributor's folder holds beside the repository is not in a clean clone.
-    const filter = (name: string): boolean => from !== undefined || !/\/(?:node_modules|dist)(?:\/|$)/.test(name);
-    await cp(join(source, path), to, { recursive: true, verbatimSymlinks: true, filter });
+    await cp(join(source, path), to, { recursive: true, verbatimSymlinks: true });
   }
 }
 

@@ -83,8 +83,8 @@ gateway pack test acme-rules`,
         arguments: [new Argument("<folder>", "new folder; its last part names the plugin")],
         options: [
           new Option("--language <name>", "AssemblyScript, C or Rust").choices(["as", "c", "rust"]).default("as"),
-          new Option("--sdk <spec>", "npm spec of agent-governance-sdk (default: the one next to this gateway)"),
-          new Option("--gateway <spec>", "npm spec of agent-governance-gateway (default: this gateway)"),
+          new Option("--sdk <spec>", "npm spec of agent-governance-sdk (default: this version)"),
+          new Option("--gateway <spec>", "npm spec of agent-governance-gateway (default: this version)"),
           jsonOption,
         ],
         examples: `

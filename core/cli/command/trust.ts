@@ -26,7 +26,11 @@ gateway trust update trusted-root.json
 gateway trust update trusted-root.json --url https://tuf.example --root root.json
 # in a build: exit 1 if the pinned root is not the newest
 gateway trust update trusted-root.json --check`,
-      load: async () => (await import("../trust-update.ts")).updateTrustedRoot,
+      load: async () => {
+        const { requireOptional } = await import("../../config/optional-package.ts");
+        requireOptional("trustUpdate", "`gateway trust update`", "CONFIG_INVALID");
+        return (await import("../trust-update.ts")).updateTrustedRoot;
+      },
     },
   ],
 };

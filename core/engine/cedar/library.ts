@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type * as CedarModule from "@cedar-policy/cedar-wasm/nodejs";
+import { requireOptional } from "../../config/optional-package.ts";
 import { loadAnew } from "../../fact/parser-instance.ts";
 
 export type Cedar = typeof CedarModule;
@@ -14,9 +15,11 @@ let compiled: Promise<unknown> | undefined;
 
 /**
  * Opens Cedar with a state of its own. A trap leaves its memory unreliable, and what it has parsed stays in it, so that every
- * folder of policies has an instance to itself, which is given up with it.
+ * folder of policies has an instance to itself, which is given up with it. Rejects with ENGINE_INVALID where its package is
+ * not installed.
  */
 export async function openCedar(): Promise<Cedar> {
+  requireOptional("cedar", "the engine `cedar`", "ENGINE_INVALID");
   compiled ??= compile();
   await compiled;
   return loadAnew(packageName) as Cedar;

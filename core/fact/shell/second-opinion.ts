@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import type { Parser, TreeCursor } from "web-tree-sitter";
 import { loadAnew, ParserInstance } from "../parser-instance.ts";
 import type { SyntaxCensus } from "./shell-syntax.ts";
@@ -15,10 +15,16 @@ export async function loadSecondOpinion(): Promise<void> {
 }
 
 async function makeParser(): Promise<Parser> {
-  const { Language, Parser } = loadAnew("web-tree-sitter") as typeof import("web-tree-sitter");
+  const { Language, Parser } = loadAnew(
+    vendored("web-tree-sitter/web-tree-sitter.cjs"),
+  ) as typeof import("web-tree-sitter");
   await Parser.init();
-  const path = createRequire(import.meta.url).resolve("tree-sitter-bash/tree-sitter-bash.wasm");
-  return new Parser().setLanguage(await Language.load(path));
+  return new Parser().setLanguage(await Language.load(vendored("tree-sitter-bash/tree-sitter-bash.wasm")));
+}
+
+/** Returns the path of a file that the build copies from a package. */
+function vendored(path: string): string {
+  return fileURLToPath(new URL(`../../../vendor/${path}`, import.meta.url));
 }
 
 /** Counts what the second parser finds; null where it finds an error, gives up, or is not loaded. */
