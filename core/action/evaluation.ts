@@ -6,6 +6,8 @@ import type { Finding, PolicyRef, Redaction, Verdict } from "./policy.ts";
 export interface PolicyVerdict extends Verdict {
   readonly policy: PolicyRef;
   readonly durationUs: number;
+  /** False where another server decided. */
+  readonly replayable?: false;
 }
 
 /** The combined decision of the policy chain about one action in one phase. */

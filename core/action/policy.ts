@@ -1,3 +1,4 @@
+import type { CancelSignal } from "./cancellation.ts";
 import type { Decision } from "./decision.ts";
 import type { ActionEnvelope, Protocol } from "./envelope.ts";
 import type { RuleExplainer } from "./explanation.ts";
@@ -80,6 +81,8 @@ export interface Verdict {
   readonly redactions?: readonly Redaction[];
   /** The reason why the policy could not answer; the decision is then `block`. */
   readonly error?: string;
+  /** `sha256:<hex>` over the bytes of the answer that another server gave, where the verdict is made of one. */
+  readonly answerDigest?: string;
 }
 
 /**
@@ -99,5 +102,8 @@ export interface Policy {
   readonly maxWaitMs?: number;
   /** Its rules, where they can be explained. */
   readonly explainer?: RuleExplainer;
-  evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
+  /** False where another server decides, so that the same action may get another verdict. */
+  readonly replayable?: false;
+  /** `cancel` aborts when nobody waits for the verdict any more. */
+  evaluate(action: ActionEnvelope, cancel?: CancelSignal): Verdict | Promise<Verdict>;
 }

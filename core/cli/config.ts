@@ -1,5 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import { configDigest } from "../config/digest.ts";
+import { FaultList } from "../config/fault.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig, readForm } from "../config/load.ts";
 import {
   configJsonSchema,
@@ -34,6 +36,7 @@ export async function showConfig(file: string, { json }: { readonly json?: true 
 export async function checkConfig(file: string, { json }: { readonly json?: true }): Promise<void> {
   try {
     const config = await loadConfig(file, process.env, { requireFolders: true });
+    if (config.policy.engines.length > 0) await checkEngines(file, config);
     const counts = { keys: config.keys.length, upstreams: config.upstreams.length, packs: config.policy.packs.length };
     const digest = configDigest(config);
     if (json) return print(JSON.stringify({ ok: true, ...counts, digest }));
@@ -44,4 +47,15 @@ export async function checkConfig(file: string, { json }: { readonly json?: true
     process.exitCode = 1;
     print(json ? JSON.stringify({ ok: false, ...error.data }) : String(error.detail));
   }
+}
+
+/** Loads the engines as a start would: signature, manifest, policies, tests. Rejects with CONFIG_INVALID. */
+async function checkEngines(file: string, config: GatewayConfig): Promise<void> {
+  const { loadOnTrial } = await import("./trial-load.ts");
+  const { policy } = config;
+  await loadOnTrial({ ...config, policy: { ...policy, packs: [], plugins: [] } }, () => undefined).catch((cause) => {
+    const faults = new FaultList(file);
+    faults.add("policy.engines", GatewayError.from(cause).message);
+    faults.throwIfAny();
+  });
 }

@@ -53,7 +53,9 @@ function report({ action, expect }: Case, evaluation: EvaluationAnswer, json: tr
   }
   const name = `${showText(String(action.target))}/${showText(String(action.tool))}`;
   const fault = isExpected ? "" : `  (expected ${expect})`;
-  print(`${evaluation.decision.padEnd(6)}  ${name}  ${decisionReason(evaluation)}${fault}`);
+  const isReplayable = evaluation.verdicts.every(({ replayable }) => replayable !== false);
+  const server = isReplayable ? "" : "  (another server took part: not replayable)";
+  print(`${evaluation.decision.padEnd(6)}  ${name}  ${decisionReason(evaluation)}${fault}${server}`);
   const reasons = evaluation.explanation === undefined ? [] : describeExplanation(evaluation.explanation);
   for (const line of reasons) print(line === "" ? "" : `  ${line}`);
   return isExpected;

@@ -116,7 +116,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const egress = openEgress(config, log);
   const evidence = await openEvidence(config, log, metrics, fairShare, egress);
-  const opening = openPolicies(config, { ...evidence, log, metrics, fairShare });
+  const opening = openPolicies(config, { ...evidence, log, metrics, egress, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;

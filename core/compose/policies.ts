@@ -3,6 +3,8 @@ import type { PolicyRef } from "../action/policy.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import { configDigest } from "../config/digest.ts";
 import type { EngineConfig, GatewayConfig } from "../config/gateway-config.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
+import type { EnginePorts } from "../engine/engine-load.ts";
 import type { EngineObserver } from "../engine/engine-policy.ts";
 import { DecisionSearch } from "../evidence/chain/decision-search.ts";
 import type { Ledger } from "../evidence/ledger.ts";
@@ -30,6 +32,7 @@ import { elapsedMs, newId } from "./identity.ts";
 
 interface Opening extends Recording {
   readonly metrics: Metrics;
+  readonly egress: EgressGuard;
   readonly fairShare: FairShare;
 }
 
@@ -69,14 +72,18 @@ export async function openPolicies(
 /** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
 export async function loadPolicies(
   config: GatewayConfig,
-  { store, ledger, log, metrics, pluginPool }: Loading,
+  { store, ledger, log, metrics, egress, pluginPool }: Loading,
 ): Promise<LoadedPolicies> {
   const sequences = new SeenSequences(store);
   if (config.policy.plugins.length > 0) pluginPool.warm();
   return load({
     packs: config.policy.packs,
     plugins: config.policy.plugins,
-    others: await openEngines(config.policy.engines, { failed: (...failure) => metrics.engines.failed(...failure) }),
+    others: await openEngines(config.policy.engines, {
+      observer: engineObserver(log, metrics),
+      egress,
+      deadlineMs: config.policy.deadlineMs,
+    }),
     strict: config.extensions.strict,
     trustPolicy: config.extensions.trustPolicy,
     clock: Date.now,
@@ -101,14 +108,24 @@ export async function loadPolicies(
   });
 }
 
+function engineObserver(log: Log, metrics: Metrics): EngineObserver {
+  return {
+    failed: (...failure) => metrics.engines.failed(...failure),
+    circuit: (engine, state) => {
+      if (state === "open") log.warn({ engine }, "engine_circuit_opened");
+      else log.info({ engine }, "engine_circuit_closed");
+    },
+  };
+}
+
 /** The loaders of the engines; their code is loaded where there is one. */
 export async function openEngines(
   engines: readonly EngineConfig[],
-  observer: EngineObserver,
+  ports: EnginePorts,
 ): Promise<readonly ExtensionLoader[]> {
   if (engines.length === 0) return [];
   const { engineLoaders } = await import("../engine/engine-load.ts");
-  return engineLoaders(engines, observer);
+  return engineLoaders(engines, ports);
 }
 
 /** Opens the explainer of decisions. */

@@ -1,6 +1,7 @@
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import type {
+  EngineConfig,
   GatewayConfig,
   ProviderConfig,
   TelemetryConfig,
@@ -22,6 +23,7 @@ export function configDigest(config: GatewayConfig): string {
     ...document,
     upstreams: config.upstreams.map(upstreamWithoutSecrets),
     providers: config.providers.map(providerWithoutKey),
+    policy: { ...config.policy, engines: config.policy.engines.map(engineWithoutToken) },
     extensions: { strict: extensions.strict, trustPolicy: extensions.trustPolicy },
     evidence: { ...evidence, witnesses: evidence.witnesses.map(witnessWithoutHeaders) },
     approvals: { ...approvals, webhooks: approvals.webhooks.map(webhookWithoutSecrets) },
@@ -59,6 +61,11 @@ function telemetryWithoutHeaders({ origins, headers, ...rest }: TelemetryConfig)
 /** `secretVariables` stands for the secrets. */
 function webhookWithoutSecrets({ secrets: _, ...webhook }: WebhookConfig): object {
   return webhook;
+}
+
+/** `tokenVariable` stands for the token. */
+function engineWithoutToken({ token: _, ...engine }: EngineConfig): object {
+  return engine;
 }
 
 /** `keyVariable` stands for the key. */

@@ -43,7 +43,7 @@ export interface GatewayConfig
       readonly facts: Readonly<Record<string, FactStatement>>;
     };
   };
-  readonly policy: Sections["policy"];
+  readonly policy: Omit<Sections["policy"], "engines"> & { readonly engines: readonly EngineConfig[] };
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;
   readonly evidence: Omit<Sections["evidence"], "witnesses"> & { readonly witnesses: readonly WitnessConfig[] };
@@ -56,7 +56,11 @@ export interface GatewayConfig
 }
 
 export type PackConfig = Sections["policy"]["packs"][number];
-export type EngineConfig = Sections["policy"]["engines"][number];
+/** `token` is null where none is sent; `tokenVariable` names its variable. */
+export type EngineConfig = Omit<Sections["policy"]["engines"][number], "tokenEnv"> & {
+  readonly token: string | null;
+  readonly tokenVariable: string | null;
+};
 export type UsageConfig = Sections["usage"];
 export type BudgetConfig = UsageConfig["budgets"][number];
 
@@ -185,7 +189,6 @@ type ProviderSettings = Omit<Camel<ProviderForm>, "type" | "baseUrl" | "apiKeyEn
   /** The variable that holds the key; null where there is no key. */
   readonly keyVariable?: string | null;
 };
-export type BreakerConfig = ProviderSettings["breaker"];
 export type ProviderConfig = (HttpProvider | MockProvider) & ProviderSettings;
 export type HttpProviderConfig = HttpProvider & ProviderSettings;
 

@@ -121,7 +121,11 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       ...policy,
       packs: policy.packs.map(inFolder),
       plugins: policy.plugins.map(inFolder),
-      engines: policy.engines.map(inFolder),
+      engines: policy.engines.map(({ tokenEnv, ...engine }, at) => ({
+        ...inFolder(engine),
+        token: secrets.engines[at] ?? null,
+        tokenVariable: tokenEnv,
+      })),
     },
     extensions: {
       strict: extensions.strict,

@@ -26,6 +26,7 @@ export function localConfig({ dataDir, packs, plugins, upstreams, keys, firstPor
       keyHashes: [],
       upstreams: [],
       providers: [null],
+      engines: [],
       witnesses: [],
       webhooks: [],
       telemetry: { values: {}, origins: {} },

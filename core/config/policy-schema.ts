@@ -6,8 +6,11 @@ import { modes } from "../action/policy.ts";
 import { enumeration, flag, integer, jsonObject, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 /** The engines beside packs and plugins. */
-export const engineTypes = ["cedar", "rego"] as const;
+export const engineTypes = ["cedar", "rego", "opa-server", "cedar-agent"] as const;
 export type EngineType = (typeof engineTypes)[number];
+/** The engines whose policies are on another server. */
+const serverEngines = ["opa-server", "cedar-agent"] as const satisfies readonly EngineType[];
+export type ServerEngineType = (typeof serverEngines)[number];
 
 /** The events of approvals that a webhook can receive. */
 export const noticeTypes = ["approval.pending", "approval.approved", "approval.denied", "approval.expired"] as const;
@@ -50,10 +53,24 @@ export const policySchema = object("Policies, and the default decision.", {
     "Policies in other languages, in any order: the strictest decision of all policies holds. `core/engine/README.md` describes their input.",
     object("One engine.", {
       type: enumeration(
-        "`cedar`: a folder of Cedar policies with their schema. `rego`: a folder with a module that OPA made of Rego.",
+        "`cedar`: a folder of Cedar policies with their schema. `rego`: a folder with a module that OPA made of Rego. `opa-server`, `cedar-agent`: a folder that says how to ask such a server.",
         engineTypes,
       ),
       path: string("The folder, relative to the configuration file's folder.", { format: "path" }),
+      url: onlyWhere(
+        "type",
+        serverEngines,
+        string("The server, without `/v1/…`. With `token_env`: https:, or this machine.", { format: "url" }),
+      ),
+      token_env: onlyWhere(
+        "type",
+        serverEngines,
+        optional(
+          string("Environment variable that holds the server's bearer token. Left out: none is sent.", {
+            format: "variable",
+          }),
+        ),
+      ),
       mode: enumeration("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       phases: list(
         "Phases in which the engine is asked: listed tools, calls, and outputs.",

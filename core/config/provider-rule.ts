@@ -1,9 +1,8 @@
-import { withoutBrackets } from "../action/parsed-url.ts";
 import { type Draft, didYouMeanHint } from "./check.ts";
 import { checkStatements } from "./fact-schema.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileForm, ProviderForm, RouteForm } from "./file-schema.ts";
-import { isLoopback, refuseRepeats } from "./repetition.ts";
+import { refuseRepeats, requireEncryption } from "./repetition.ts";
 
 /** The part of `checkRules` about model providers and routes. */
 export function checkProviders(
@@ -41,10 +40,8 @@ function checkTimeouts(provider: NonNullable<Draft<ProviderForm>>, path: string,
 /** Never sends a key over the network unencrypted. */
 function checkAddress(provider: NonNullable<Draft<ProviderForm>>, path: string, faults: FaultList): void {
   const { base_url: address, api_key_env: variable } = provider;
-  if (typeof address !== "string" || typeof variable !== "string") return;
-  const { protocol, hostname } = new URL(address);
-  if (protocol === "https:" || isLoopback(withoutBrackets(hostname))) return;
-  faults.add(`${path}.base_url`, "expected an https: URL, or one of this machine, because `api_key_env` is given");
+  if (typeof address === "string" && typeof variable === "string")
+    requireEncryption(address, `${path}.base_url`, "api_key_env", faults);
 }
 
 /** Checks the names in one route. Silent where a value it needs was a fault already. */

@@ -1,4 +1,5 @@
 import { isIPv4 } from "node:net";
+import { withoutBrackets } from "../action/parsed-url.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 
 /**
@@ -27,4 +28,11 @@ export function refuseRepeats(
 /** Returns whether only this machine can reach the address. Names other than `localhost` may resolve to anything. */
 export function isLoopback(host: string): boolean {
   return host === "::1" || host.toLowerCase() === "localhost" || (isIPv4(host) && host.startsWith("127."));
+}
+
+/** Adds a fault where the secret of `setting` would go over the network unencrypted. */
+export function requireEncryption(address: string, path: string, setting: string, faults: FaultList): void {
+  const { protocol, hostname } = new URL(address);
+  if (protocol === "https:" || isLoopback(withoutBrackets(hostname))) return;
+  faults.add(path, `expected an https: URL, or one of this machine, because \`${setting}\` is given`);
 }

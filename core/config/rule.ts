@@ -8,7 +8,7 @@ import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
 import { isReservedHeader } from "./gateway-config.ts";
 import { checkOauth } from "./oauth-rule.ts";
 import { checkProviders } from "./provider-rule.ts";
-import { isLoopback, refuseRepeats } from "./repetition.ts";
+import { isLoopback, refuseRepeats, requireEncryption } from "./repetition.ts";
 import type { Secrets } from "./secret.ts";
 
 /**
@@ -97,6 +97,11 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
   refuseRepeats(plugins, (index) => `policy.plugins[${index}].path`, "a path of its own", faults);
   const engines = policy?.engines?.map((engine) => engine?.path) ?? [];
   refuseRepeats(engines, (index) => `policy.engines[${index}].path`, "a path of its own", faults);
+  policy?.engines?.forEach((engine, index) => {
+    const { url, token_env: variable } = engine ?? {};
+    if (typeof url === "string" && typeof variable === "string")
+      requireEncryption(url, `policy.engines[${index}].url`, "token_env", faults);
+  });
   policy?.plugins?.forEach((plugin, index) => {
     checkTaints(plugin, `policy.plugins[${index}].taints`, faults);
   });

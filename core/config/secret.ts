@@ -1,7 +1,7 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import type { Draft } from "./check.ts";
 import type { FaultList } from "./fault.ts";
-import type { FileForm, ProviderForm, UpstreamForm } from "./file-schema.ts";
+import type { FileForm, UpstreamForm } from "./file-schema.ts";
 import { formats } from "./format.ts";
 import type { ValueOrigin } from "./gateway-config.ts";
 import { readWebhookSecret } from "./gateway-config.ts";
@@ -20,6 +20,8 @@ export interface Secrets {
   readonly upstreams: readonly SourcedValues[];
   /** One a provider: its key, or null where it has none. */
   readonly providers: readonly (string | null | undefined)[];
+  /** One an engine: the token of its server, or null where it has none. */
+  readonly engines: readonly (string | null | undefined)[];
   /** One a witness: its headers. */
   readonly witnesses: readonly SourcedValues[];
   /** One a webhook: its secrets. */
@@ -39,7 +41,12 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
       key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
     ),
     upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
-    providers: (draft?.providers ?? []).map((provider, index) => reader.provider(provider, `providers[${index}]`)),
+    providers: (draft?.providers ?? []).map((provider, index) =>
+      reader.token(provider?.api_key_env, `providers[${index}].api_key_env`),
+    ),
+    engines: (draft?.policy?.engines ?? []).map((engine, index) =>
+      reader.token(engine?.token_env, `policy.engines[${index}].token_env`),
+    ),
     witnesses: (draft?.evidence?.witnesses ?? []).map((witness, index) =>
       sortOut(reader.headers(witness?.headers_env, `evidence.witnesses[${index}]`)),
     ),
@@ -83,11 +90,9 @@ class Reader {
     return sortOut([...env, ...headers, ...copied, ...this.headers(upstream?.headers_env, path)]);
   }
 
-  provider(provider: Draft<ProviderForm>, path: string): string | null | undefined {
-    const variable = provider?.api_key_env;
-    return typeof variable === "string"
-      ? this.#variable(variable, `${path}.api_key_env`, formats.provider_key)
-      : variable;
+  /** Reads what goes behind `Bearer`, or into a header of its own. */
+  token(variable: string | null | undefined, path: string): string | null | undefined {
+    return typeof variable === "string" ? this.#variable(variable, path, formats.provider_key) : variable;
   }
 
   webhook(variables: readonly (string | undefined)[] | undefined, path: string): string[] {

@@ -35,6 +35,22 @@ export interface DescribedVerdict {
   readonly error: string | null;
   /** Null where the record does not have them. */
   readonly findings: readonly Finding[] | null;
+  readonly server: ServerMembers;
+}
+
+/** The part of a verdict that another server gave; empty for every other. */
+export interface ServerMembers {
+  /** False: asked again, the server may decide otherwise. */
+  readonly replayable?: false;
+  /** `sha256:<hex>` over the bytes of its answer; absent where there was none. */
+  readonly answer_digest?: string;
+}
+
+export function serverMembers(replayable: false | undefined, digest: string | undefined): ServerMembers {
+  return {
+    ...(replayable === undefined ? {} : { replayable }),
+    ...(digest === undefined ? {} : { answer_digest: digest }),
+  };
 }
 
 /** A decision since the start. Outputs are not kept, so an output's evaluation has no action. */
@@ -61,8 +77,12 @@ export function subjectOf(source: ExplanationSource, action: ActionEnvelope, eva
   };
 }
 
-function describeVerdict({ policy, decision, error, findings }: PolicyVerdict, mode: Mode): DescribedVerdict {
-  return { policy, mode, decision, error: error ?? null, findings };
+function describeVerdict(
+  { policy, decision, error, findings, replayable, answerDigest }: PolicyVerdict,
+  mode: Mode,
+): DescribedVerdict {
+  const server = serverMembers(replayable, answerDigest);
+  return { policy, mode, decision, error: error ?? null, findings, server };
 }
 
 /**
@@ -96,12 +116,13 @@ export function recordedSubject(record: ActionRecord, held: ActionEnvelope | und
 }
 
 function recordedVerdict(
-  { kind, name, version, digest, signer, verdict }: RecordedPolicy,
+  { kind, name, version, digest, signer, verdict, replayable, answer_digest }: RecordedPolicy,
   mode: Mode,
   errors: readonly string[],
 ): DescribedVerdict {
   const error = errors.includes(name) ? "it could not answer; the evidence does not say why" : null;
-  return { policy: { kind, name, version, digest, signer }, mode, decision: verdict, error, findings: null };
+  const server = serverMembers(replayable, answer_digest);
+  return { policy: { kind, name, version, digest, signer }, mode, decision: verdict, error, findings: null, server };
 }
 
 function summarize(action: ActionEnvelope): ExplainedAction {
@@ -185,7 +206,7 @@ export interface ExplainedAction
   readonly ticket: { readonly id: string | null; readonly standing: TicketStanding } | null;
 }
 
-export interface ExplainedPolicy {
+export interface ExplainedPolicy extends ServerMembers {
   readonly policy: PolicyRef;
   readonly mode: Mode;
   readonly verdict: Verdict["decision"];

@@ -153,6 +153,7 @@ async function explainVerdict(
     verdict: decision,
     decided: mode === "enforce" && !evaluation.byDefault && decision === evaluation.decision,
     error: hideError(verdict, sight),
+    ...verdict.server,
     standing,
     findings: (verdict.findings ?? []).map((finding) => explainFinding(finding, verdict, sight)),
     rules,
@@ -258,6 +259,10 @@ const keptNoMore =
 const answerKeptNoMore = "Answers are kept nowhere, so no value can be told: this is what was found in this one.";
 
 function describeStanding(policy: ExplainedPolicy): readonly string[] {
+  if (policy.replayable === false) {
+    const digest = policy.answer_digest === undefined ? "" : ` (answer ${policy.answer_digest})`;
+    return [`Another server decides for ${nameOf(policy)}${digest}: asked again, it may decide otherwise.`];
+  }
   if (policy.standing === "gone") return [`${nameOf(policy)} is not loaded any more, so its rules are not told.`];
   if (policy.standing === "same") return [];
   return [

@@ -28,6 +28,7 @@ import {
   type DescriptionParts,
   describedAction,
 } from "../road/described-action.ts";
+import { serverMembers } from "./explained-decision.ts";
 import type { Explainer } from "./explainer.ts";
 
 const explain = Type.Optional(Type.Boolean({ description: "true or false: whether to add the explanation" }));
@@ -101,6 +102,15 @@ const finding = Type.Object({
   ticket: Type.Optional(anyText),
 });
 
+/** Members of a verdict that another server gave. */
+const ofServer = {
+  replayable: Type.Optional({
+    ...Type.Literal(false),
+    description: "false where another server decides, so that the same action may get another verdict; else absent",
+  }),
+  answer_digest: Type.Optional({ ...anyText, description: "`sha256:<hex>` over the bytes of that server's answer" }),
+} satisfies TProperties;
+
 const verdict = Type.Object({
   policy: ref("PolicyRef"),
   decision: enumOf(["allow", "review", "block", "abstain"]),
@@ -108,6 +118,7 @@ const verdict = Type.Object({
   findings: Type.Array(finding),
   duration_us: wholeNumber,
   error: Type.Optional(anyText),
+  ...ofServer,
 });
 
 const redaction = Type.Object({
@@ -150,6 +161,7 @@ const explainedPolicy = Type.Object({
   verdict: enumOf(["allow", "review", "block", "abstain"]),
   decided: Type.Boolean(),
   error: nullable(anyText),
+  ...ofServer,
   standing: enumOf(["same", "changed", "gone"]),
   findings: Type.Array(explainedFinding),
   rules: Type.Array(ref("ExplainedRule")),
@@ -285,6 +297,10 @@ function viewEvaluation({ id, phase, decision, risk, approvals, ...rest }: Evalu
   };
 }
 
-function viewVerdict({ policy, decision, risk, findings, durationUs, error }: PolicyVerdict): object {
-  return { policy, decision, risk, findings, duration_us: durationUs, ...(error === undefined ? {} : { error }) };
+function viewVerdict({ policy, decision, risk, findings, durationUs, error, ...rest }: PolicyVerdict): object {
+  return {
+    ...{ policy, decision, risk, findings, duration_us: durationUs },
+    ...(error === undefined ? {} : { error }),
+    ...serverMembers(rest.replayable, rest.answerDigest),
+  };
 }

@@ -1,3 +1,4 @@
+import type { CancelSignal } from "../action/cancellation.ts";
 import { type Decision, isDecision, strictest } from "../action/decision.ts";
 import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
@@ -5,7 +6,7 @@ import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } fro
 import { mergeRedactions } from "../action/redaction.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { definitionGuard } from "./definition-guard.ts";
-import { checkVerdict, findDetermining } from "./verdict.ts";
+import { checkVerdict, describeError, failedVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
   readonly policies: readonly Policy[];
@@ -17,9 +18,6 @@ export interface PolicyChainOptions {
   /** Monotonic clock in milliseconds. */
   readonly elapsedMs: () => number;
 }
-
-/** The rule named by the finding of a policy that failed. */
-const policyErrorRule = "policy_error";
 
 /**
  * Evaluates an action with every policy and combines the verdicts: the strictest decision wins, in any order.
@@ -68,7 +66,8 @@ export class PolicyChain {
     );
   }
 
-  evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
+  /** `cancel` aborts when nobody waits for the evaluation any more: policies that ask others stop asking, which blocks. */
+  evaluate(action: ActionEnvelope, cancel?: CancelSignal): Evaluation | Promise<Evaluation> {
     const { elapsedMs } = this.#options;
     const isQuestioned = action.tool_definition?.findings !== undefined;
     const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...this.#policies] : this.#policies];
@@ -77,7 +76,7 @@ export class PolicyChain {
     for (const policy of policies) {
       const asked = elapsedMs();
       try {
-        const answer: unknown = policy.evaluate(action);
+        const answer: unknown = policy.evaluate(action, cancel);
         const isThenable = typeof answer === "object" && answer !== null && "then" in answer;
         if (isThenable && typeof answer.then === "function") {
           isPending = true;
@@ -107,13 +106,14 @@ export class PolicyChain {
 
   /** Adds the policy and its duration to a verdict; `answer` is the reason where there is none. */
   #settle(policy: Policy, { phase }: ActionEnvelope, answer: Verdict | string, started: number): PolicyVerdict {
-    const { ref, taints } = policy;
+    const { ref, taints, replayable } = policy;
     const verdict = typeof answer === "string" ? failedVerdict(ref, answer) : answer;
     // Listing a tool never taints. A failed policy taints as if it had found what it looks for.
     const isTainting = taints !== undefined && taints.length > 0 && phase !== "list";
     const findings = isTainting ? addTaints(verdict.findings, taints) : verdict.findings;
     const durationUs = Math.max(0, Math.round((this.#options.elapsedMs() - started) * 1000));
-    return Object.freeze({ ...verdict, findings, policy: ref, durationUs });
+    const settled = { ...verdict, findings, policy: ref, durationUs };
+    return Object.freeze(replayable === undefined ? settled : { ...settled, replayable });
   }
 
   #combine(
@@ -171,23 +171,6 @@ function addTaints(findings: readonly Finding[], words: readonly string[]): read
 function verdictOfFailure(ref: PolicyRef, error: unknown): Verdict {
   const isBusy = error instanceof PluginBreach && error.reason === "overloaded";
   return failedVerdict(ref, describeError(error), isBusy ? `: ${error.detail}` : "");
-}
-
-function failedVerdict(ref: PolicyRef, reason: string, advice = ""): Verdict {
-  const message = `policy \`${ref.name}\` could not answer, so the action is blocked${advice}`;
-  const finding = {
-    rule: policyErrorRule,
-    decision: "block",
-    message,
-    severity: "high",
-    risk: 0,
-    mode: "enforce",
-  } as const;
-  return { decision: "block", findings: Object.freeze([Object.freeze(finding)]), risk: 0, error: reason };
-}
-
-function describeError(error: unknown): string {
-  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 512);
 }
 
 function withDeadline(answer: PromiseLike<unknown>, deadlineMs: number): Promise<unknown> {

@@ -51,7 +51,7 @@ export async function loadPluginPolicy(
 
 /** Wraps a policy so that its `allow` counts as abstain: recorded, without effect. */
 export function tightenPolicy(policy: Policy): Policy {
-  const { ref, mode, taints = [], maxWaitMs = 0, explainer } = policy;
+  const { ref, mode, taints = [], maxWaitMs = 0, explainer, replayable } = policy;
   const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
   const taintsOutput = (protocol: Protocol): boolean => policy.taintsOutput?.(protocol) ?? false;
   return {
@@ -62,7 +62,8 @@ export function tightenPolicy(policy: Policy): Policy {
     readsOutput,
     taintsOutput,
     ...(explainer === undefined ? {} : { explainer }),
-    evaluate: (action) => tighten(policy.evaluate(action)),
+    ...(replayable === undefined ? {} : { replayable }),
+    evaluate: (action, cancel) => tighten(policy.evaluate(action, cancel)),
   };
 }
 

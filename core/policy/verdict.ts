@@ -7,6 +7,7 @@ import {
   maxApprovals,
   maxTaints,
   modes,
+  type PolicyRef,
   type Redaction,
   type Severity,
   severities,
@@ -17,6 +18,7 @@ import { isTaint } from "../action/session-state.ts";
 
 const maxFindings = 10_000;
 const maxErrorLength = 2_048;
+const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
 interface Determining {
   readonly determining: readonly Finding[];
@@ -45,7 +47,7 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export function checkVerdict(answer: unknown, action: ActionEnvelope): Verdict | string {
   if (typeof answer !== "object" || answer === null) return "expected a verdict, got none";
-  const { decision, findings, risk, error, redactions } = answer as Members;
+  const { decision, findings, risk, error, redactions, answerDigest } = answer as Members;
   if (decision !== "abstain" && !isDecision(decision)) return "unknown decision";
   if (!isScore(risk)) return "expected `risk` from 0 to 100";
   if (!Array.isArray(findings) || findings.length > maxFindings) return "expected `findings` to be a list";
@@ -63,22 +65,25 @@ export function checkVerdict(answer: unknown, action: ActionEnvelope): Verdict |
   if (error !== undefined && decision !== "block") return "an error without `block`";
   if (isStricter) return "a finding is stricter than the decision";
   const verdict: Verdict = { decision, findings: Object.freeze(copies), risk };
-  const isPlain = redactions === undefined && error === undefined;
-  return isPlain ? Object.freeze(verdict) : completeVerdict(verdict, redactions, error, action);
+  const isPlain = redactions === undefined && error === undefined && answerDigest === undefined;
+  return isPlain ? Object.freeze(verdict) : completeVerdict(verdict, redactions, { error, answerDigest }, action);
 }
 
 function completeVerdict(
   verdict: Verdict,
   redactions: unknown,
-  error: string | undefined,
+  { error, answerDigest }: { readonly error: string | undefined; readonly answerDigest: unknown },
   action: ActionEnvelope,
 ): Verdict | string {
   const checked = redactions === undefined ? [] : checkRedactions(redactions, action);
   if (typeof checked === "string") return checked;
+  const isDigest = typeof answerDigest === "string" && digestPattern.test(answerDigest);
+  if (answerDigest !== undefined && !isDigest) return "expected `answerDigest` to be a digest";
   return Object.freeze({
     ...verdict,
     ...(checked.length === 0 ? {} : { redactions: checked }),
     ...(error === undefined ? {} : { error: error.slice(0, maxErrorLength) }),
+    ...(isDigest ? { answerDigest } : {}),
   });
 }
 
@@ -148,4 +153,26 @@ function areTaints(value: unknown): value is readonly string[] {
 /** A risk from 0 to 100. */
 function isScore(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= 100;
+}
+
+/** The rule named by the finding of a policy that failed. */
+const policyErrorRule = "policy_error";
+
+/** The verdict of a policy that could not answer; `advice` is for the agent. */
+export function failedVerdict(ref: PolicyRef, reason: string, advice = ""): Verdict {
+  const message = `policy \`${ref.name}\` could not answer, so the action is blocked${advice}`;
+  const finding = {
+    rule: policyErrorRule,
+    decision: "block",
+    message,
+    severity: "high",
+    risk: 0,
+    mode: "enforce",
+  } as const;
+  return { decision: "block", findings: Object.freeze([Object.freeze(finding)]), risk: 0, error: reason };
+}
+
+/** An error as evidence and operators see it, at most 512 characters. */
+export function describeError(error: unknown): string {
+  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 512);
 }

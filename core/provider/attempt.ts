@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { readRetryAfter } from "../action/retry.ts";
 import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
-import type { Admission } from "./breaker.ts";
+import type { Admission } from "../egress/breaker.ts";
 import { EventStream } from "./event-stream.ts";
 import type { FailedResponse, ModelResponse, ProviderExchange, ResponseHead } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { ErrorCode, GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { ModelApi, ModelPurpose } from "../action/model-api.ts";
-import type { BreakerState } from "./breaker.ts";
+import type { BreakerState } from "../egress/breaker.ts";
 import type { WireEvent } from "./wire/event-reader.ts";
 import type { StreamReader } from "./wire/stream-reader.ts";
 

@@ -1,4 +1,5 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
+import type { CancelSignal } from "../action/cancellation.ts";
 import type { CommitHook } from "../action/commit-hook.ts";
 import {
   type ActionContext,
@@ -22,7 +23,7 @@ import type { Answer, Dispatch, Stopped } from "./dispatch.ts";
 
 /** Evaluates actions against every policy in force. */
 export interface Evaluator {
-  evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation>;
+  evaluate(action: ActionEnvelope, cancel?: CancelSignal): Evaluation | Promise<Evaluation>;
   /** Returns true where a policy may judge such an answer by its text. */
   readsOutput(protocol: Protocol): boolean;
 }
@@ -63,6 +64,14 @@ export type RunResult<Reply> =
   | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: ReviewState | null }
   | { readonly kind: "withheld"; readonly evaluation: Evaluation; readonly approvalId: string | undefined };
 
+/** The caller's part of one run. */
+interface RunOptions {
+  readonly span?: Span;
+  readonly readDefinition?: DefinitionReader | undefined;
+  /** Aborts when the caller no longer wants an answer. */
+  readonly cancel?: CancelSignal;
+}
+
 /**
  * Takes one action from attempt to answer: find its facts, let each participant look, evaluate, authorize and commit, dispatch, judge the
  * output, commit, reply. The decision is durable before `dispatch` is called, the outcome before this resolves.
@@ -75,11 +84,11 @@ export async function runAction<Reply>(
   road: Road,
   attempted: ActionEnvelope,
   dispatch: Dispatch<Reply>,
-  span: Span = noSpan,
-  readDefinition?: DefinitionReader,
+  options: RunOptions = {},
 ): Promise<RunResult<Reply>> {
+  const { span = noSpan, cancel } = options;
   const found = road.facts.describe(attempted);
-  const { evaluation, gate } = await decide(road, found instanceof Promise ? await found : found, span, readDefinition);
+  const { evaluation, gate } = await decide(road, found instanceof Promise ? await found : found, span, options);
   const { permission } = gate;
   if (permission === null) return refuse(attempted, evaluation, gate.review);
 
@@ -91,7 +100,7 @@ export async function runAction<Reply>(
       await commitOutcome(road, action, { status: "unknown", reason: stoppedReason }, answer.stopped, span);
       return { kind: "withheld", evaluation: answer.stopped, approvalId };
     }
-    const judged = await judgeOutput(road, action, answer.output, span);
+    const judged = await judgeOutput(road, action, answer.output, span, cancel);
     // INVARIANT: from here on nobody sees the answer unredacted.
     const isRedacted = judged.redactions.length > 0;
     const output = isRedacted ? redactOutput(answer.output, judged.redactions) : answer.output;
@@ -137,16 +146,11 @@ interface Decided {
  * Decides about an action. One that is overtaken by a kill or a spent ticket is judged again, so that the record shows what
  * then holds; neither can be undone meanwhile, so each overtakes at most once.
  */
-async function decide(
-  road: Road,
-  attempted: ActionEnvelope,
-  span: Span,
-  readDefinition: DefinitionReader | undefined,
-): Promise<Decided> {
+async function decide(road: Road, attempted: ActionEnvelope, span: Span, options: RunOptions): Promise<Decided> {
   const met = new Set<ErrorCode>();
   for (;;) {
     try {
-      return await decideOnce(road, attempted, span, readDefinition);
+      return await decideOnce(road, attempted, span, options);
     } catch (cause) {
       const { code } = GatewayError.from(cause);
       if (!overtaking.has(code) || met.has(code)) throw cause;
@@ -157,12 +161,8 @@ async function decide(
 
 const overtaking: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["SESSION_KILLED", "TICKET_STATE"]);
 
-async function decideOnce(
-  road: Road,
-  attempted: ActionEnvelope,
-  span: Span,
-  readDefinition: DefinitionReader | undefined,
-): Promise<Decided> {
+async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span, options: RunOptions): Promise<Decided> {
+  const { readDefinition, cancel } = options;
   const participations: Participation[] = [];
   const contexts: (ActionContext | undefined)[] = [];
   let pending: PendingDecision | undefined;
@@ -175,7 +175,7 @@ async function decideOnce(
     }
     const action = freezeAction(attempted, contexts);
     span.setAttributes({ action });
-    const evaluation = await evaluateOrBlock(road, action, span);
+    const evaluation = await evaluateOrBlock(road, action, span, cancel);
     const judged: PendingDecision = { action, evaluation, readDefinition, review: null, isCommitted: false };
     pending = judged;
     const gate = await span.begin("record_decision").until(authorize(road.log, participations, judged));
@@ -194,11 +194,12 @@ export async function evaluateOrBlock(
   road: Pick<Road, "policies" | "subscribers" | "newId">,
   action: ActionEnvelope,
   span: Span = noSpan,
+  cancel?: CancelSignal,
 ): Promise<Evaluation> {
   const step = span.begin(action.phase === "output" ? "judge_output" : "evaluate");
   let evaluation: Evaluation;
   try {
-    const judged = road.policies.evaluate(action);
+    const judged = road.policies.evaluate(action, cancel);
     evaluation = judged instanceof Promise ? await judged : judged;
   } catch (cause) {
     evaluation = blockFailed(action, road.newId(), cause);
@@ -237,10 +238,16 @@ async function dispatchOnce<Reply>(
 }
 
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
-async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
+async function judgeOutput(
+  road: Road,
+  action: ActionEnvelope,
+  output: Json,
+  span: Span,
+  cancel?: CancelSignal,
+): Promise<Evaluation> {
   const answered =
     action.protocol === "model" ? await describeAnswer(road, action, output) : withOutput(action, output);
-  const judged = await evaluateOrBlock(road, answered, span);
+  const judged = await evaluateOrBlock(road, answered, span, cancel);
   await recordTaints(road, answered, judged);
   return judged;
 }

@@ -4,12 +4,13 @@ import argparse, base64, hashlib, json, pathlib, re, subprocess, sys, tempfile, 
 raw, EXITS = base64.b64decode, {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
 GRADES = dict(stale="stale", forked="diverged", behind_witness="diverged", missing_record="incomplete", session_gap="incomplete", open_outcome="incomplete")
 COMMITTED, PREFIX = {"decision": "arguments_digest", "outcome": "output_digest"}, bytes.fromhex("302a300506032b6570032100")  # of fields; of an Ed25519 key in DER
-# Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": maybe), a tuple a choice, `int` a count.
-TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"
+# Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": maybe), a tuple a choice, `int` a count, False itself.
+TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"; ANSWERS = [{"answer_digest?": "sha256:" + HEX, "replayable?": False}]
 KEY, SIGNATURE, ORIGIN, FIELDS = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/", [HEX + r'|\["field-v1",.*']
 BASE = {"schema": "evidence-record-v1", "chain": TEXT, "tenant": TEXT, "time": TIME, "seq": int, "prev_hash": HEX, "writer": {"epoch": int}}
 STEP = {**BASE, "action": {"arguments_digest": TEXT, "facts?": dict(digest=TEXT, effect=TEXT), "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT}, "principal": {"id": TEXT},
-        "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}, "ticket?": {"id?": TEXT, "of?": int, "use?": int}}
+        "approval?": dict(fingerprint=TEXT, id=TEXT, state=TEXT), "session": dict(id=TEXT, index=int, prev_hash=HEX), "evaluation?": {"policies?": ANSWERS, "shadow?": ANSWERS},
+        "ticket?": {"id?": TEXT, "of?": int, "use?": int}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}}, {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
           {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
           {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat", "detail": {"ticket?": TEXT}})
@@ -21,7 +22,7 @@ def fits(shape, x):
     if isinstance(shape, tuple): return any(fits(each, x) for each in shape)
     if isinstance(shape, str): return isinstance(x, str) and re.fullmatch(shape, x, re.A | re.S) is not None
     if isinstance(shape, list): return isinstance(x, list) and all(fits(shape[0], item) for item in x)
-    return type(x) is int and x >= 0 if shape is int else isinstance(x, dict) and all(
+    return x is False if shape is False else type(x) is int and x >= 0 if shape is int else isinstance(x, dict) and all(
         fits(inner, x[name.rstrip("?")]) if name.rstrip("?") in x else name.endswith("?") for name, inner in shape.items())
 class Breach(Exception): pass
 def demand(place, *rules):  # a part of the bundle or a record's number; then pairs: what must hold, and the reason if it does not
@@ -130,8 +131,7 @@ def verify(data, trusted, witness, max_age, report):  # who signed it comes firs
     demand("checkpoint", included(size - 1, size, head["head_proof"], note["head"], root), "head_mismatch")
     first, old, growth = (head["consistency"][name] for name in ("first", "root", "proof"))  # the tree as a witness last saw it
     demand("consistency", 0 < first <= size and climb(first, size, growth, root=old) == [old, root], "bad_consistency")
-    remarks = tell(records, head, size, root)
-    report["warnings"] = [remark for remark in remarks if remark["reason"] not in GRADES]
+    remarks = tell(records, head, size, root); report["warnings"] = [remark for remark in remarks if remark["reason"] not in GRADES]
     kept = is_kept((witness or b"").decode("utf8", "replace"), head, {first: old, size: root}, keys)
     for remark in remarks: demand(remark["seq"], remark in report["warnings"], remark["reason"])
     demand("checkpoint", max_age is None or note["time"] >= time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(0, time.time() - max_age))), "stale")

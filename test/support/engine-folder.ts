@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { GatewayError } from "../../core/action/error.ts";
-import { openEngineFolder } from "../../core/engine/engine-load.ts";
-import type { FolderEngine } from "../../core/engine/manifest.ts";
+import type { EngineType } from "../../core/config/policy-schema.ts";
+import { type OpenedEngine, openEngineFolder } from "../../core/engine/engine-load.ts";
+import { readEngine } from "../../core/engine/manifest.ts";
 import { acceptUnverified, type VerifiedExtension } from "../../core/trust/verified-extension.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { siteKey } from "./site.ts";
@@ -15,9 +16,13 @@ export function engineExtension(folder: Files): VerifiedExtension {
   return acceptUnverified({ kind: "engine", files, digest: "sha256:00", signature: undefined }, null);
 }
 
-/** Returns why a folder is refused. */
-export async function engineRefusal(type: FolderEngine, folder: Files): Promise<string> {
-  const opened = await openEngineFolder("folder", engineExtension(folder), type).catch((error: unknown) => error);
+/** Returns why a folder is refused, of the engine that the configuration says, if any. */
+export async function engineRefusal(folder: Files, type: EngineType | null = null): Promise<string> {
+  const open = async (): Promise<OpenedEngine> => {
+    readEngine("folder", type, engineExtension(folder));
+    return openEngineFolder("folder", engineExtension(folder));
+  };
+  const opened = await open().catch((error: unknown) => error);
   if (opened instanceof GatewayError && opened.code === "ENGINE_INVALID") return opened.message;
   throw new Error(`expected the folder to be refused, got ${String(opened)}`);
 }

@@ -1,18 +1,14 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GatewayError } from "../../action/error.ts";
-import { openEngines } from "../../compose/policies.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { TrustedSigner } from "../../config/trust-policy.ts";
-import { measureFuelRate } from "../../plugin/fuel-rate.ts";
-import { PluginPool } from "../../plugin/plugin-pool.ts";
-import { loadExtensions } from "../../policy/extension-load.ts";
 import { readExtensionFolder } from "../../trust/folder.ts";
-import { describeRefusal } from "../../trust/refusal.ts";
 import { readSigner } from "../../trust/signing.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { isRefused } from "../../trust/verified-extension.ts";
 import { readSigned } from "../../trust/verifier.ts";
+import { loadOnTrial } from "../trial-load.ts";
 import { type DoctorCheck, type DoctorFinding, fail, ok, quantity, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;
@@ -97,9 +93,6 @@ async function keyIdOf(path: string): Promise<string | undefined> {
   }
 }
 
-const elapsedMs = (): number => performance.now();
-const ignore = (): void => undefined;
-
 /** Loads the packs, plugins and engines as the gateway does at its first start, tests included. */
 export const checkExtensions: DoctorCheck = async ({ config }) => {
   const { packs, plugins, engines } = config.policy;
@@ -113,7 +106,7 @@ export const checkExtensions: DoctorCheck = async ({ config }) => {
   }
   const found: DoctorFinding[] = [];
   try {
-    await load(config, (path, text) => {
+    await loadOnTrial(config, (path, text) => {
       const fix = `\`gateway pack sign ${path}\` with a key of \`extensions.trust_policy\`, or remove it`;
       found.push(warn(`\`${path}\` is loaded without a trusted signature: ${text}`, fix));
     });
@@ -127,32 +120,4 @@ export const checkExtensions: DoctorCheck = async ({ config }) => {
 function describeCounts({ packs, plugins, engines }: GatewayConfig["policy"]): string {
   const counts = [quantity(packs.length, "pack"), quantity(plugins.length, "plugin")];
   return engines.length === 0 ? counts.join(" and ") : `${counts.join(", ")} and ${quantity(engines.length, "engine")}`;
-}
-
-async function load(config: GatewayConfig, onUntrusted: (path: string, text: string) => void): Promise<void> {
-  const { packs, plugins, engines, pluginWorkers, deadlineMs } = config.policy;
-  const pool = new PluginPool({
-    threads: pluginWorkers,
-    deadlineMs,
-    observer: { ran: ignore, threads: ignore, waiting: ignore },
-  });
-  try {
-    await loadExtensions({
-      packs,
-      plugins,
-      others: await openEngines(engines, { failed: ignore }),
-      strict: config.extensions.strict,
-      trustPolicy: config.extensions.trustPolicy,
-      clock: Date.now,
-      elapsedMs,
-      pool,
-      sliceFuel: measureFuelRate(elapsedMs),
-      observer: { spent: ignore, breached: ignore, circuitOpened: ignore },
-      lookUp: async () => undefined,
-      onUntrusted: (path, refused) => onUntrusted(path, describeRefusal(refused)),
-      onRefused: async () => undefined,
-    });
-  } finally {
-    await pool.close();
-  }
 }

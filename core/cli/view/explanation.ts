@@ -26,6 +26,7 @@ interface VerdictAnswer {
   readonly decision: string;
   readonly findings: readonly Finding[];
   readonly error?: string;
+  readonly replayable?: false;
 }
 
 /** Renders an evaluation: `review (risk 40): files.large-write`, then a line for each policy with a verdict. */
@@ -44,11 +45,15 @@ export function decisionReason({ by_default: byDefault, rules }: EvaluationAnswe
   return rules.length === 0 ? "a policy failed" : rules.join(", ");
 }
 
-function describeVerdict({ policy, decision, findings, error }: VerdictAnswer, mode: string): readonly string[] {
+function describeVerdict(
+  { policy, decision, findings, error, replayable }: VerdictAnswer,
+  mode: string,
+): readonly string[] {
   if (decision === "abstain" && findings.length === 0) return [];
   const failed = error === undefined ? "" : `; ${showText(error)}`;
+  const server = replayable === false ? "; decided by another server, not replayable" : "";
   return [
-    `  ${policy.kind} ${policy.name} ${policy.version}${mode}: ${decision}${failed}`,
+    `  ${policy.kind} ${policy.name} ${policy.version}${mode}: ${decision}${failed}${server}`,
     ...findings.map(
       (each) =>
         `    ${each.rule} ${each.decision}${each.mode === "shadow" ? " [shadow]" : ""}: ${showText(each.message)}`,

@@ -4,6 +4,7 @@ import type { Finding, Verdict } from "../../action/policy.ts";
 import { ParserInstance } from "../../fact/parser-instance.ts";
 import { EngineError } from "../engine-fault.ts";
 import { type Engine, explainBy } from "../engine-policy.ts";
+import { notPermitted } from "../engine-reason.ts";
 import type { EntityGraph } from "./entity-graph.ts";
 import { type Cedar, openCedar } from "./library.ts";
 import { type CedarPolicyText, scopeOf } from "./policy-text.ts";
@@ -54,12 +55,12 @@ export class CedarEngine implements Engine {
   judge(action: ActionEnvelope): Verdict {
     const name = actionName(action);
     if (!this.#content.schema.contexts.has(name)) {
-      return this.#defaultVerdict(`the schema of \`${this.#content.name}\` declares no action \`${name}\``);
+      return notPermitted(this.#content.name, `the schema of \`${this.#content.name}\` declares no action \`${name}\``);
     }
     const { decision, reasons } = this.#ask(action);
     const findings = reasons.map((policy) => this.#findingOf(policy));
     if (decision === "deny" && findings.length === 0) {
-      return this.#defaultVerdict(`no policy of \`${this.#content.name}\` permits this`);
+      return notPermitted(this.#content.name);
     }
     const isHeld = findings.some((finding) => finding.decision === "review");
     const risk = Math.max(0, ...findings.map((finding) => finding.risk));
@@ -96,12 +97,6 @@ export class CedarEngine implements Engine {
   #nameOf(cedarId: string): string {
     const policy = this.#byId.get(cedarId);
     return policy === undefined ? cedarId : `policy \`${policy.id}\` (${policy.place.file}:${policy.place.line})`;
-  }
-
-  #defaultVerdict(message: string): Verdict {
-    const rule = `${this.#content.name}.${defaultRule}`;
-    const finding: Finding = { rule, decision: "block", message, severity: "high", risk: 70, mode: "enforce" };
-    return { decision: "block", findings: [finding], risk: finding.risk };
   }
 
   #findingOf({ id, decision, reason, severity, risk, approvals }: CedarPolicyText): Finding {
@@ -143,9 +138,6 @@ export class CedarEngine implements Engine {
       }));
   }
 }
-
-/** The last part of the rule that blocks where no policy permits. */
-export const defaultRule = "not-permitted";
 
 /** Cedar's errors quote values of the action in backticks. */
 function withoutQuotes(message: string): string {

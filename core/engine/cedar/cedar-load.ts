@@ -3,12 +3,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { GatewayError } from "../../action/error.ts";
 import type { Json } from "../../action/json.ts";
 import { FaultList } from "../../config/fault.ts";
+import { defaultRule } from "../engine-reason.ts";
 import type { EngineSource } from "../manifest.ts";
-import { type CedarContent, CedarEngine, defaultRule } from "./cedar-engine.ts";
+import { type CedarContent, CedarEngine } from "./cedar-engine.ts";
 import { collectEntities, EntityGraph } from "./entity-graph.ts";
 import { type Cedar, openCedar } from "./library.ts";
 import { policyFile, readPolicies, validatePolicies } from "./policy-text.ts";
-import { readEntities, readSchema } from "./schema.ts";
+import { type CedarSchema, readEntities, readSchema } from "./schema.ts";
 
 /**
  * Makes an engine of a folder with `policies.cedar`, its schema and, where it is there, `entities.json`. Rejects with
@@ -28,6 +29,15 @@ export async function loadCedar(path: string, source: EngineSource): Promise<Ced
     const detail = `\`${path}\`: expected text that Cedar can read, got text on which it broke off; is it nested too deeply?`;
     throw new GatewayError("ENGINE_INVALID", detail, { cause });
   }
+}
+
+/** Reads the schema of a folder without policies. Rejects with ENGINE_INVALID. */
+export async function loadSchema(path: string, { files }: EngineSource): Promise<CedarSchema> {
+  const faults = new FaultList("");
+  const schema = readSchema(await openCedar(), files, faults);
+  faults.throwIfAny("ENGINE_INVALID", path);
+  if (schema === undefined) throw new TypeError("loadSchema: expected a schema or a fault");
+  return schema;
 }
 
 async function readFolder(

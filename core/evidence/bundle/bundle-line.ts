@@ -60,7 +60,17 @@ function own(value: { readonly [member: string]: Json }, name: string): Json | u
 }
 
 const absent = exactly(undefined);
-const evaluation = objectWith({ decision: text });
+/** The policies of an evaluation; an answer of another server is committed to by its digest. */
+const policies = oneOf(
+  absent,
+  listOf(
+    objectWith({
+      answer_digest: oneOf(absent, matching(/^sha256:[0-9a-f]{64}$/)),
+      replayable: oneOf(absent, exactly(false)),
+    }),
+  ),
+);
+const evaluation = objectWith({ decision: text, policies, shadow: policies });
 const approvalEvent = objectWith({
   event: text,
   id: text,
@@ -100,6 +110,7 @@ const recordShape: Shape = oneOf(
     ...step,
     kind: exactly("outcome"),
     effect: oneOf(...effects.slice(2).map(exactly)),
+    evaluation: oneOf(absent, evaluation),
   }),
   objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}) }),
   objectWith({ ...frame, kind: exactly("approval"), detail: approvalEvent }),

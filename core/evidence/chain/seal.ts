@@ -272,13 +272,15 @@ export function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
   };
 }
 
-function recordPolicy({ policy, durationUs, redactions, decision }: PolicyVerdict): RecordedPolicy {
+function recordPolicy({ policy, durationUs, redactions, decision, ...rest }: PolicyVerdict): RecordedPolicy {
   return {
+    answer_digest: rest.answerDigest,
     digest: policy.digest,
     duration_us: integer("durationUs", durationUs),
     kind: policy.kind,
     name: policy.name,
     redactions: redactions && countRedactions(redactions),
+    replayable: rest.replayable,
     signer: policy.signer,
     verdict: decision,
     version: policy.version,

@@ -157,12 +157,16 @@ export interface RecordedShadowDecision {
 }
 
 export interface RecordedPolicy {
+  /** `sha256:<hex>` over the bytes of the answer of another server; absent where none answered. */
+  readonly answer_digest?: string | undefined;
   readonly digest: string;
   readonly duration_us: number;
   readonly kind: PolicyRef["kind"];
   readonly name: string;
   /** Its redactions of the output; absent where there is none. In `shadow`: those it would have made. */
   readonly redactions?: readonly RecordedRedaction[] | undefined;
+  /** False where another server decides, so that the same action may get another verdict; else absent. */
+  readonly replayable?: false | undefined;
   readonly signer: string | null;
   readonly verdict: Decision | "abstain";
   readonly version: string;

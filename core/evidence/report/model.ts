@@ -27,6 +27,10 @@ export interface ReportedPolicy {
   readonly digest: string;
   readonly signer: string | null;
   readonly verdict: string;
+  /** False where another server decided; else absent. */
+  readonly replayable?: false;
+  /** `sha256:<hex>` over the bytes of that server's answer. */
+  readonly answer_digest?: string;
 }
 
 /** The reasons for a decision: the determining rules, and their policies. */
@@ -189,7 +193,11 @@ function reportDecision({ evaluation }: ActionRecord): ReportedDecision | null {
   const { by_default, decision, errors, risk, rules, would_have = [] } = evaluation;
   const policies = evaluation.policies
     .filter(({ verdict }) => verdict === decision)
-    .map(({ name, version, digest, signer, verdict }) => ({ name, version, digest, signer, verdict }));
+    .map(({ name, version, digest, signer, verdict, replayable, answer_digest }) => ({
+      ...{ name, version, digest, signer, verdict },
+      ...(replayable === undefined ? {} : { replayable }),
+      ...(answer_digest === undefined ? {} : { answer_digest }),
+    }));
   return { decision, by_default, rules, policies, errors, risk, would_have };
 }
 

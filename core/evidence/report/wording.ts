@@ -42,7 +42,7 @@ function describeDecision(judged: ReportedDecision): string {
   const word = decided[judged.decision] ?? judged.decision;
   if (judged.by_default) return `${word} by default: no rule is about this action`;
   const rules = judged.rules.length === 0 ? "no rule" : plural(judged.rules, "rule");
-  const policies = judged.policies.length === 0 ? "" : ` of ${judged.policies.map(describePolicy).join(" and ")}`;
+  const policies = judged.policies.length === 0 ? "" : ` of ${judged.policies.map(describeJudge).join(" and ")}`;
   const errors = judged.errors.length === 0 ? "" : `; could not answer: ${judged.errors.join(", ")}`;
   return `${word} by ${rules}${policies}${errors}`;
 }
@@ -69,6 +69,14 @@ function describeShadowRules(beginning: string, decisions: ReportedDecision["wou
 
 function plural(names: readonly string[], word: string): string {
   return `${word}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
+}
+
+/** A policy, and that its verdict was another server's. */
+function describeJudge(policy: ReportedPolicy): string {
+  const known = describePolicy(policy);
+  if (policy.replayable !== false) return known;
+  const answer = policy.answer_digest === undefined ? "it gave no answer" : `answer ${policy.answer_digest}`;
+  return `${known} (decided by another server, not replayable: ${answer})`;
 }
 
 export function describePolicy({ name, version, signer }: Pick<ReportedPolicy, "name" | "version" | "signer">): string {

@@ -52,7 +52,8 @@ export async function requestPermission(parts: PermissionParts, asked: Permissio
   for (let hasWaited = maxMs === 0; ; hasWaited = true) {
     const ticket = presentTicket(parts.tickets, actor.principal, asked.ticket, undefined);
     const attempt = { tool, target, capability, arguments: args, ticket };
-    const result = await runAction(parts.road, parts.actions[protocol].make(actor, attempt), grantPermission);
+    const attempted = parts.actions[protocol].make(actor, attempt);
+    const result = await runAction(parts.road, attempted, grantPermission, { cancel: signal });
     if (result.kind === "answered") return result.reply;
     const mayWait = !hasWaited && result.kind === "refused" && result.review?.kind === "held";
     if (!mayWait || !parts.waits.hasRoom(actor.principal)) return { kind: "refused", refusal: result };

@@ -85,8 +85,11 @@ async function serveCall(
       attempted,
       (permission, { context }) =>
         parts.metrics.timeDispatch("mcp", dispatch(parts, open, permission, context), context),
-      span,
-      attempted.tool_definition && (() => publishedDigest(caller, request, attempted)),
+      {
+        span,
+        readDefinition: attempted.tool_definition && (() => publishedDigest(caller, request, attempted)),
+        cancel: open.cancellation,
+      },
     ).catch((cause: unknown) => {
       if (hasChanged || GatewayError.from(cause).code !== "DEFINITION_CHANGED") throw cause;
       return null;

@@ -50,7 +50,7 @@ async function runCount(parts: ModelServiceParts, open: OpenCount, span: Span): 
   const attempt = new CountAttempt(parts, open);
   const send = (permission: AuthorizedAction, step: Span): Promise<Answer<WholeReply>> =>
     parts.metrics.timeDispatch("model", attempt.dispatch(permission, step), step.context);
-  const result = await runAction(parts.road, action, send, span);
+  const result = await runAction(parts.road, action, send, { span, cancel: open.signal });
   span.setAttributes({ passed: result.kind });
   if (result.kind !== "answered") throw refusalError(result);
   return attempt.isCounted ? result.reply : undefined;

@@ -99,7 +99,7 @@ class ProviderAttempt {
   }
 
   async run(): Promise<ModelReply> {
-    const { actor, request, continuation, ticket } = this.#open;
+    const { actor, request, continuation, ticket, signal } = this.#open;
     const action = this.#parts.actions.make(actor, {
       tool: modelTool(request.api, request.purpose),
       target: this.#candidate.target,
@@ -112,7 +112,7 @@ class ProviderAttempt {
     const { span } = this.#open;
     const send = (permission: AuthorizedAction, step: Span): ReturnType<Dispatch<ModelReply>> =>
       metrics.timeDispatch("model", this.#dispatch(permission, step), step.context);
-    const result = await runAction(road, action, send, span).finally(() => this.#settleStream());
+    const result = await runAction(road, action, send, { span, cancel: signal }).finally(() => this.#settleStream());
     span.setAttributes({ passed: result.kind });
     if (result.kind !== "answered") throw refusalError(result);
     return result.reply;

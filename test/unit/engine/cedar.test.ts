@@ -1,3 +1,6 @@
+import { createRequire } from "node:module";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type * as CedarModule from "@cedar-policy/cedar-wasm/nodejs";
 import { expect } from "chai";
 import { type ActionEnvelope, phases } from "../../../core/action/envelope.ts";
 import type { Json } from "../../../core/action/json.ts";
@@ -12,7 +15,7 @@ import { engineExtension, engineRefusal } from "../../support/engine-folder.ts";
 type Changed = Readonly<Record<string, string>>;
 
 const extensionOf = (changed: Changed = {}): VerifiedExtension => engineExtension(cedarFiles(changed));
-const refusalOf = (changed: Changed): Promise<string> => engineRefusal("cedar", cedarFiles(changed));
+const refusalOf = (changed: Changed): Promise<string> => engineRefusal(cedarFiles(changed), "cedar");
 
 describe("a folder of Cedar policies", () => {
   let judge: (action: ActionEnvelope) => Verdict;
@@ -81,6 +84,32 @@ describe("a folder of Cedar policies", () => {
     expect(decided(args)).to.deep.equal(["allow", ["notes.write"]]);
   });
 
+  it("blocks where Cedar traps, and answers by another instance afterwards", async () => {
+    const { engine } = await openEngineFolder("folder", engineExtension(cedarFiles()));
+    // The instance that was loaded last is the engine's.
+    const instance = createRequire(import.meta.url)("@cedar-policy/cedar-wasm/nodejs") as typeof CedarModule;
+    let traps = 0;
+    const trap = (): never => {
+      traps++;
+      throw new WebAssembly.RuntimeError("unreachable");
+    };
+    Object.assign(instance, { statefulIsAuthorized: trap });
+    expect(() => engine.judge(noteCall({ text: "plain" }))).to.throw("Cedar broke off");
+    expect(() => engine.judge(noteCall({ text: "a secret" }))).to.throw("Cedar broke off");
+    let verdict: Verdict | undefined;
+    while (verdict === undefined) {
+      await nextTurn();
+      try {
+        verdict = engine.judge(noteCall({ text: "plain" })) as Verdict;
+      } catch (error) {
+        expect(error).to.include({ reason: "lost" });
+      }
+    }
+    expect(verdict.decision).to.equal("allow");
+    expect((engine.judge(noteCall({ text: "a secret" })) as Verdict).decision).to.equal("block");
+    expect(traps).to.equal(1);
+  });
+
   it("gives the same verdict for the same envelope", () => {
     const action = noteCall({ text: "a secret", title: "b" });
     expect(Array.from({ length: 50 }, () => JSON.stringify(judge(action)))).to.satisfy(
@@ -91,7 +120,10 @@ describe("a folder of Cedar policies", () => {
   it("blocks in the chain where it fails, and counts that", async () => {
     const { engine, source } = await openEngineFolder("folder", extensionOf());
     const failures: string[] = [];
-    const observer = { failed: (...failure: readonly string[]) => void failures.push(failure.join(" ")) };
+    const observer = {
+      failed: (...failure: readonly string[]) => void failures.push(failure.join(" ")),
+      circuit: () => undefined,
+    };
     const policy = new EnginePolicy({ ref: source.ref, mode: "enforce", phases, engine, observer });
     const options = { defaultDecision: "allow", deadlineMs: 1_000, newId: () => "id", elapsedMs: () => 0 } as const;
     const chain = new PolicyChain({ ...options, policies: [policy] });

@@ -17,7 +17,7 @@ import { regoFiles, regoModule } from "../../support/rego-folder.ts";
 type Changed = Readonly<Record<string, string | Uint8Array>>;
 
 const extensionOf = (changed: Changed = {}): VerifiedExtension => engineExtension(regoFiles(changed));
-const refusalOf = (changed: Changed): Promise<string> => engineRefusal("rego", regoFiles(changed));
+const refusalOf = (changed: Changed): Promise<string> => engineRefusal(regoFiles(changed), "rego");
 
 describe("a folder of Rego policies", () => {
   let judge: (action: ActionEnvelope) => Verdict;
@@ -96,7 +96,10 @@ describe("a folder of Rego policies", () => {
   it("blocks in the chain where it fails, and counts that", async () => {
     const { engine, source } = await openEngineFolder("folder", extensionOf());
     const failures: string[] = [];
-    const observer = { failed: (...failure: readonly string[]) => void failures.push(failure.join(" ")) };
+    const observer = {
+      failed: (...failure: readonly string[]) => void failures.push(failure.join(" ")),
+      circuit: () => undefined,
+    };
     const policy = new EnginePolicy({ ref: source.ref, mode: "enforce", phases, engine, observer });
     const options = { defaultDecision: "allow", deadlineMs: 1_000, newId: () => "id", elapsedMs: () => 0 } as const;
     const chain = new PolicyChain({ ...options, policies: [policy] });
@@ -169,7 +172,7 @@ describe("a folder of Rego policies", () => {
 
   it("is refused without a module, and where Cedar's manifest names an entrypoint", async () => {
     const { "policy.wasm": _, ...rest } = regoFiles();
-    expect(await engineRefusal("rego", rest)).to.include("policy.wasm:1:1: expected this file");
+    expect(await engineRefusal(rest)).to.include("policy.wasm:1:1: expected this file");
     const cedar = manifest.replace("rego", "cedar");
     const changed = extensionOf({ "engine.yaml": `${cedar}entrypoint: a/b\n` });
     expect(String(await openEngineFolder("folder", changed).catch((each: unknown) => each))).to.include(

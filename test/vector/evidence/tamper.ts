@@ -34,6 +34,8 @@ const remove = (seq: number, count = 1) => (drafts: Draft[]): Draft[] => drafts.
 const same = (drafts: Draft[]): Draft[] => drafts;
 const flipHex = (hex: string): string => (hex.startsWith("0") ? "1" : "0") + hex.slice(1);
 
+const policyOf = (record: Draft): Draft => ((record.evaluation as Draft).policies as Draft[])[0] as Draft;
+
 /** The operator changes one member of a record in the export, and seals it anew. */
 const members: readonly (readonly [string, Reason, (record: Draft) => void])[] = [
   ["action.arguments_digest", "bad_inclusion", (r) => { (r.action as Draft).arguments_digest = "sha256:00"; }],
@@ -50,6 +52,11 @@ const members: readonly (readonly [string, Reason, (record: Draft) => void])[] =
   ["effect, to a word nobody knows", "bad_schema", (r) => { r.effect = "done"; }],
   ["evaluation.decision", "bad_inclusion", (r) => { (r.evaluation as Draft).decision = "block"; }],
   ["evaluation.rules", "bad_inclusion", (r) => { (r.evaluation as Draft).rules = []; }],
+  ["evaluation.policies.answer_digest, put in", "bad_inclusion", (r) => { policyOf(r).answer_digest = `sha256:${"0".repeat(64)}`; }],
+  ["evaluation.policies.answer_digest, to no digest", "bad_schema", (r) => { policyOf(r).answer_digest = "sha256:00"; }],
+  ["evaluation.policies.answer_digest, of shadow mode, to no digest", "bad_schema", (r) => { (r.evaluation as Draft).shadow = [{ answer_digest: `sha256:${"G".repeat(64)}` }]; }],
+  ["evaluation.policies.replayable, to true", "bad_schema", (r) => { policyOf(r).replayable = true; }],
+  ["evaluation.policies, to no list", "bad_schema", (r) => { (r.evaluation as Draft).policies = {}; }],
   ["evaluation, taken out", "bad_schema", (r) => { delete r.evaluation; }],
   ["id", "bad_inclusion", (r) => { r.id = "x"; }],
   ["kind", "bad_schema", (r) => { r.kind = "guess"; }],
@@ -267,6 +274,9 @@ export const soundStories: readonly (readonly [string, readonly { reason: Reason
   ["held, endorsed, approved, used and answered", [], () => forgeChain(same)],
   ["recorded with a commitment to its facts", [], () => present(bundleOf(factChain))],
   ["recorded with a member that this version does not know", [], () => forgeChain(same, (record, seq) => { if (seq === 3) record.facts = ["f".repeat(64)]; })],
+  ["decided by another server, with the digest of its answer", [], () => forgeChain(same, (record, seq) => {
+    if (seq === 3) Object.assign(policyOf(record), { answer_digest: `sha256:${"a".repeat(64)}`, replayable: false });
+  })],
   ["approved in scope `task`, and used with other values", [], () => forgeChain((drafts) => drafts.with(10, asTask()).with(11, approved("d", approvalOf("task"))))],
   ["denied at first, and approved when asked for again", [], () => forgeChain((drafts) => drafts.with(9, approvalEvent("denied", "c", { id: "apr_0" })))],
   ["dispatched after all that stopped it was released", [], () => forgeChain(insert(3, ...stops.flatMap(([, scope, named]) => [killed(scope, named), released(scope, named)])))],

@@ -1,4 +1,10 @@
-import type { BreakerConfig } from "../config/gateway-config.ts";
+/** The limits of a circuit. */
+export interface BreakerLimits {
+  /** Failures in a row that open it. */
+  readonly failures: number;
+  /** Time for which it admits nothing. */
+  readonly restMs: number;
+}
 
 export type BreakerState = "closed" | "open" | "half_open";
 
@@ -17,7 +23,7 @@ export interface Admission {
  * one succeeds.
  */
 export class CircuitBreaker {
-  readonly #config: BreakerConfig;
+  readonly #limits: BreakerLimits;
   readonly #elapsedMs: () => number;
   readonly #onChange: (state: BreakerState) => void;
   #failures = 0;
@@ -26,8 +32,8 @@ export class CircuitBreaker {
   #isProbing = false;
 
   /** `onChange` is called with `open`, and with `closed` after that. */
-  constructor(config: BreakerConfig, elapsedMs: () => number, onChange: (state: BreakerState) => void) {
-    this.#config = config;
+  constructor(limits: BreakerLimits, elapsedMs: () => number, onChange: (state: BreakerState) => void) {
+    this.#limits = limits;
     this.#elapsedMs = elapsedMs;
     this.#onChange = onChange;
   }
@@ -45,7 +51,7 @@ export class CircuitBreaker {
   /** Milliseconds until a request is admitted again; 0 where one is. */
   get remainingMs(): number {
     if (this.#openedAtMs === undefined) return 0;
-    return Math.max(0, this.#openedAtMs + this.#config.restMs - this.#elapsedMs());
+    return Math.max(0, this.#openedAtMs + this.#limits.restMs - this.#elapsedMs());
   }
 
   /** True if a request would be admitted now. */
@@ -73,7 +79,7 @@ export class CircuitBreaker {
 
   #began(): void {
     if (this.#openedAtMs === undefined) return;
-    this.#failures = this.#config.failures - 1;
+    this.#failures = this.#limits.failures - 1;
     this.#openedAtMs = undefined;
     this.#isProbing = false;
     this.#onChange("closed");
@@ -87,7 +93,7 @@ export class CircuitBreaker {
   #failed(): void {
     this.#failures++;
     this.#isProbing = false;
-    if (this.#openedAtMs === undefined && this.#failures < this.#config.failures) return;
+    if (this.#openedAtMs === undefined && this.#failures < this.#limits.failures) return;
     this.#openedAtMs = this.#elapsedMs();
     this.#openings++;
     this.#onChange("open");

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type BreakerState, CircuitBreaker } from "../../../core/provider/breaker.ts";
+import { type BreakerState, CircuitBreaker } from "../../../core/egress/breaker.ts";
 
 let nowMs: number;
 let heard: BreakerState[];
