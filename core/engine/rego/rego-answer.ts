@@ -12,7 +12,7 @@ const maxReasons = 256;
 
 /** Reads OPA's result set: the decision of its one result; an empty set, which is an undefined entrypoint, blocks. */
 export function readRegoAnswer(answer: Uint8Array, name: string): Verdict {
-  const results = parseAnswer(answer);
+  const results = parseEngineAnswer(answer);
   if (!Array.isArray(results) || results.length > 1) throw malformed("one result");
   const [row] = results as readonly Json[];
   if (row === undefined) return notPermitted(name);
@@ -63,7 +63,7 @@ function readReason(value: Json, decision: Decision): EngineReason {
 }
 
 /** Reads the JSON of an answer, within bounds. Throws EngineError. */
-export function parseAnswer(answer: Uint8Array): Json {
+export function parseEngineAnswer(answer: Uint8Array): Json {
   try {
     return parseStrictJson(answer, bounds);
   } catch (error) {

@@ -7,7 +7,7 @@ import type { CedarSchema } from "../cedar/schema.ts";
 import { EngineError } from "../engine-fault.ts";
 import { type EngineReason, notPermitted, reasonIdPattern, verdictOf } from "../engine-reason.ts";
 import type { EngineSource, NamedPolicy } from "../manifest.ts";
-import { parseAnswer } from "../rego/rego-answer.ts";
+import { parseEngineAnswer } from "../rego/rego-answer.ts";
 import type { ServerDialect, ServerQuestion } from "./server-engine.ts";
 
 const noEntities = new EntityGraph([], new Set());
@@ -46,7 +46,7 @@ export class CedarAgent implements ServerDialect {
   }
 
   read(body: Uint8Array): Verdict {
-    const answer = parseAnswer(body);
+    const answer = parseEngineAnswer(body);
     const { decision, diagnostics } = isJsonObject(answer) ? answer : {};
     if (decision !== "Allow" && decision !== "Deny") throw malformed("`decision` to be Allow or Deny");
     const { reason, errors } = isJsonObject(diagnostics) ? diagnostics : {};

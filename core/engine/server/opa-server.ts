@@ -4,7 +4,7 @@ import type { Verdict } from "../../action/policy.ts";
 import { EngineError } from "../engine-fault.ts";
 import { inputOf } from "../input.ts";
 import type { EngineSource } from "../manifest.ts";
-import { parseAnswer, readDecision } from "../rego/rego-answer.ts";
+import { parseEngineAnswer, readDecision } from "../rego/rego-answer.ts";
 import type { ServerDialect, ServerQuestion } from "./server-engine.ts";
 
 /** OPA's Data API: `POST /v1/data/<entrypoint>` with `{"input": …}`, answered by `{"result": …}`. */
@@ -24,7 +24,7 @@ export class OpaServer implements ServerDialect {
 
   /** Members beside `result`, such as `decision_id`, are not read. */
   read(body: Uint8Array): Verdict {
-    const answer = parseAnswer(body);
+    const answer = parseEngineAnswer(body);
     if (!isJsonObject(answer)) throw new EngineError("answer", "expected an object with `result` from the server");
     // A server without the policy answers like one whose rule is undefined.
     if (!Object.hasOwn(answer, "result") || answer.result === undefined)
