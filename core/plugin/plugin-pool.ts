@@ -212,10 +212,10 @@ export interface Claim {
   readonly bytes: number;
 }
 
-/** The lanes of a queued call: turns go to a plugin first, then to a tenant of it, then to a key of that. */
+/** The lanes of a queued call: turns go to a tenant first, then to a key of it, then to a plugin that this key calls. */
 type Lanes = Readonly<Record<LaneName, string>>;
 type LaneName = (typeof laneNames)[number];
-const laneNames = ["plugin", "tenant", "key"] as const;
+const laneNames = ["tenant", "key", "plugin"] as const;
 
 const maxQueued = { claims: 256, bytes: 67_108_864 } as const;
 const maxLanes = 1_024;
@@ -239,8 +239,9 @@ const queueShares: readonly {
 
 /**
  * The queue of calls waiting for a thread. Bounded in total, per plugin, per tenant, per tenant of a plugin and per key,
- * so that none starves the others. The next call is of the least recently served plugin, then of its least recently
- * served tenant, then of the least recently served key of that; then the oldest.
+ * so that none starves the others. The next call is of the least recently served tenant, then of its least recently
+ * served key, then at the least recently served plugin of that; then the oldest. So however many plugins a caller's calls
+ * are slow at, others wait for one of them.
  */
 export class FairQueue<Work extends Claim> {
   readonly #waiting = new Map<Work, Lanes>();
@@ -257,7 +258,7 @@ export class FairQueue<Work extends Claim> {
     const limit = this.#exceededBy(work);
     if (limit !== undefined) return limit;
     const { plugin, tenant, key } = work;
-    const lanes = { plugin, tenant: JSON.stringify([plugin, tenant]), key: JSON.stringify([plugin, tenant, key]) };
+    const lanes = { tenant, key: JSON.stringify([tenant, key]), plugin: JSON.stringify([tenant, key, plugin]) };
     this.#waiting.set(work, lanes);
     // A new lane comes after the waiting ones: otherwise leaving and returning would be a way to the front.
     for (const lane of Object.values(lanes)) if (!this.#served.has(lane)) this.#serve(lane);
@@ -297,7 +298,7 @@ export class FairQueue<Work extends Claim> {
   }
 
   #isBefore(lanes: Lanes, others: Lanes): boolean {
-    const name = laneNames.find((lane) => lanes[lane] !== others[lane]) ?? "key";
+    const name = laneNames.find((lane) => lanes[lane] !== others[lane]) ?? "plugin";
     return (this.#served.get(lanes[name]) ?? 0) < (this.#served.get(others[name]) ?? 0);
   }
 

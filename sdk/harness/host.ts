@@ -1,6 +1,7 @@
 import type { JsonObject } from "../contract/index.ts";
 import { PluginFault } from "./fault.ts";
 import { LentMemory } from "./memory.ts";
+import { closedWasi } from "./wasi.ts";
 
 const maxOutput = 262_144;
 const maxLogBytes = 4_096;
@@ -11,9 +12,15 @@ export const abiModule = "extism:host/env";
 /** Receives the plugin's log. The gateway discards it. */
 export type Log = (level: "debug" | "info" | "warn" | "error", text: string) => void;
 
+type HostFunctions = Readonly<Record<string, (...values: never[]) => unknown>>;
+
 /** The host's side of the ABI for one call: the functions to import, and the output. */
 export class Host {
-  readonly functions: Readonly<Record<string, (...values: never[]) => unknown>>;
+  readonly functions: HostFunctions;
+  /** WASI's, by its own module name. What is written to a stream is logged at the level `info`. */
+  readonly wasi: HostFunctions;
+  /** The memory that the instance exports, once there is one. */
+  guestMemory: WebAssembly.Memory | undefined;
   readonly #memory = new LentMemory();
   readonly #input: Uint8Array;
   readonly #log: Log;
@@ -62,6 +69,10 @@ export class Host {
       log_error: (offset: bigint) => this.#say("error", Number(offset)),
       get_log_level: () => 0,
     };
+    this.wasi = closedWasi({
+      memory: () => this.guestMemory,
+      write: (length, bytes) => this.#show("info", length, bytes),
+    });
   }
 
   /** Throws PluginFault where the plugin reported an error or set no output. */
@@ -104,10 +115,15 @@ export class Host {
 
   #say(level: Parameters<Log>[0], offset: number): void {
     const length = this.#memory.lengthOf(offset);
+    this.#show(level, length, this.#memory.copy(offset, length));
+  }
+
+  /** Logs and streams are bounded together. */
+  #show(level: Parameters<Log>[0], length: number, bytes: Uint8Array): void {
     this.#logged += length;
     if (this.#logged > maxLogBytes) {
       throw new PluginFault("log_cap", `expected at most ${maxLogBytes} bytes of log a call, got more`);
     }
-    this.#log(level, new TextDecoder().decode(this.#memory.copy(offset, length)));
+    this.#log(level, new TextDecoder().decode(bytes));
   }
 }

@@ -4,6 +4,7 @@ import { readPluginFiles } from "./folder.ts";
 import { abiModule, Host, type Log } from "./host.ts";
 import { checkSettings } from "./settings.ts";
 import { readVerdict } from "./verdict.ts";
+import { wasiModule } from "./wasi.ts";
 
 export interface LoadOptions {
   /** In place of the manifest's defaults, member by member. */
@@ -57,7 +58,8 @@ function callOnce(module: WebAssembly.Module, entry: string, input: Partial<Plug
 /** The exports of a new, initialised instance. */
 function begin(module: WebAssembly.Module, host: Host): WebAssembly.Instance["exports"] {
   return trapping(() => {
-    const { exports } = new WebAssembly.Instance(module, { [abiModule]: host.functions });
+    const { exports } = new WebAssembly.Instance(module, { [abiModule]: host.functions, [wasiModule]: host.wasi });
+    if (exports.memory instanceof WebAssembly.Memory) host.guestMemory = exports.memory;
     const { _initialize: initialize } = exports;
     if (typeof initialize === "function") initialize();
     return exports;

@@ -26,13 +26,21 @@ function takeAll(queue: FairQueue<Claim>): string[] {
 }
 
 describe("FairQueue", () => {
-  it("serves plugins in turn, and the tenants of each in turn, whoever came in numbers", () => {
+  it("serves tenants in turn, and the plugins that a key of each calls in turn, whoever came in numbers", () => {
     const queue = new FairQueue<Claim>();
-    for (let n = 0; n < 4; n++) queue.push(claim("p", "1"));
+    for (let n = 0; n < 4; n++) queue.push(claim("p", "1", 1, "one"));
     queue.push(claim("p", "2"));
-    queue.push(claim("q", "1"));
-    queue.push(claim("q", "1"));
-    expect(takeAll(queue)).to.deep.equal(["p1", "q1", "p2", "q1", "p1", "p1", "p1"]);
+    queue.push(claim("q", "1", 1, "one"));
+    queue.push(claim("q", "1", 1, "one"));
+    expect(takeAll(queue)).to.deep.equal(["p1", "p2", "q1", "p1", "q1", "p1", "p1"]);
+  });
+
+  it("[S35, S77] lets one call of a key that waits at many plugins go before others' calls, not one at each", () => {
+    const queue = new FairQueue<Claim>();
+    for (let n = 0; n < 36; n++) queue.push(claim(`slow ${n}`, "1", 1, "greedy"));
+    queue.push(claim("late", "2"));
+    queue.push(claim("late", "1", 1, "modest"));
+    expect(takeAll(queue).slice(0, 4)).to.deep.equal(["slow 01", "late2", "late1", "slow 11"]);
   });
 
   it("serves the keys of a tenant in turn, and leaves room for its others beside one of them [S77]", () => {

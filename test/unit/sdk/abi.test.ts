@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { abiFunctions, abiModule } from "../../../core/plugin/abi.ts";
+import { wasiModule, wasiSignatures } from "../../../core/plugin/wasi.ts";
 import { Host, abiModule as harnessModule } from "../../../sdk/harness/host.ts";
+import { wasiModule as harnessWasi } from "../../../sdk/harness/wasi.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 
 const types: Readonly<Record<string, string>> = {
@@ -66,7 +68,9 @@ describe("the ABI as the SDK tells it", () => {
     });
   }
 
-  it("is served whole by the harness", () => {
+  it("is served whole by the harness, and so is WASI", () => {
+    expect(harnessWasi).to.equal(wasiModule);
+    expect(Object.keys(new Host(new Uint8Array(), () => undefined).wasi)).to.have.members(Object.keys(wasiSignatures));
     const host = new Host(new Uint8Array(), () => undefined);
     expect(Object.keys(host.functions)).to.have.members(Object.keys(abiFunctions));
     expect(harnessModule).to.equal(abiModule);

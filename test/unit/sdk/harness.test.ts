@@ -40,6 +40,46 @@ const actions: readonly ActionEnvelope[] = [
   ),
 ];
 
+const wasi = `
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_fdstat_get" (func $fd_fdstat_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ_sizes_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
+  (memory (export "memory") 1) (data (i32.const 8) "\\20\\00\\00\\00\\05\\00\\00\\00") (data (i32.const 32) "hello, all of this is written over")`;
+
+function usingWasi(body: string): Uint8Array {
+  return assemble(moduleOf(body, abstain, wasi));
+}
+
+function unless(condition: string): string {
+  return `(if (i32.eqz ${condition}) (then unreachable))`;
+}
+
+function is32(value: string, expected: number): string {
+  return unless(`(i32.eq ${value} (i32.const ${expected}))`);
+}
+
+/** Writes a text to a stream, and asks for all that the closed WASI answers. */
+const wasiAnswers = [
+  is32("(call $fd_write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0))", 0),
+  is32("(i32.load (i32.const 0))", 5),
+  is32("(call $fd_write (i32.const 3) (i32.const 8) (i32.const 1) (i32.const 0))", 8),
+  is32("(call $random_get (i32.const 32) (i32.const 8))", 0),
+  is32("(call $clock_time_get (i32.const 0) (i64.const 0) (i32.const 40))", 0),
+  is32("(call $environ_sizes_get (i32.const 48) (i32.const 52))", 0),
+  ...[32, 40, 48].map((at) => unless(`(i64.eqz (i64.load (i32.const ${at})))`)),
+  is32("(call $fd_fdstat_get (i32.const 2) (i32.const 32))", 0),
+  unless("(i64.eq (i64.load (i32.const 32)) (i64.const 2))"),
+  unless("(i64.eq (i64.load (i32.const 40)) (i64.const 0x40))"),
+  is32(
+    "(call $path_open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0) (i64.const 0) (i32.const 0) (i32.const 0))",
+    8,
+  ),
+].join(" ");
+
 /** Modules that end by themselves, and how. */
 const modules: readonly (readonly [what: string, module: Uint8Array, ends: BreachReason | "abstain"])[] = [
   ["answers at once", assemble(moduleOf("", abstain)), "abstain"],
@@ -65,6 +105,20 @@ const modules: readonly (readonly [what: string, module: Uint8Array, ends: Breac
     "host_call",
   ],
   ["logs too much", assemble(moduleOf("(call $log_info (call $alloc (i64.const 4097)))")), "log_cap"],
+  ["asks what WASI there is", usingWasi(wasiAnswers), "abstain"],
+  ["ends its process", usingWasi("(call $proc_exit (i32.const 0))"), "host_call"],
+  [
+    "writes 4 GiB to a stream",
+    usingWasi(
+      "(i32.store (i32.const 12) (i32.const -1)) (drop (call $fd_write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0)))",
+    ),
+    "log_cap",
+  ],
+  [
+    "has random bytes outside its memory",
+    usingWasi("(drop (call $random_get (i32.const 65530) (i32.const 64)))"),
+    "host_call",
+  ],
   ["answers nonsense", assemble(moduleOf("", "block")), "malformed_verdict"],
   [
     "speaks for another",
@@ -196,7 +250,7 @@ describe("the SDK's harness", () => {
     }
   });
 
-  it("lets a test hear what the plugin logs", async () => {
+  it("lets a test hear what the plugin logs, and writes to a stream", async () => {
     const log: string[] = [];
     const said = moduleOf(
       "(local.set $j (call $alloc (i64.const 2))) (call $store_u8 (local.get $j) (i32.const 104)) (call $store_u8 (i64.add (local.get $j) (i64.const 1)) (i32.const 105)) (call $log_info (local.get $j))",
@@ -207,16 +261,18 @@ describe("the SDK's harness", () => {
       log: (level, text) => log.push(`${level}: ${text}`),
     });
     plugin.evaluate(exampleAction());
-    expect(log).to.deep.equal(["info: hi"]);
+    await writeFile(join(folder, "sample.wasm"), usingWasi(wasiAnswers));
+    const writing = await loadPlugin(join(folder, "sample.wasm"), {
+      log: (level, text) => log.push(`${level}: ${text}`),
+    });
+    writing.evaluate(exampleAction());
+    expect(log).to.deep.equal(["info: hi", "info: hello"]);
   });
 
   it("loads no module that lacks what it needs, or asks for what it does not get", async () => {
     for (const [text, said] of [
       ['(module (memory 1) (func (export "judge")))', "expected the module to export `evaluate`"],
-      [
-        '(module (import "wasi_snapshot_preview1" "fd_write" (func)) (func (export "evaluate")))',
-        "wasi_snapshot_preview1",
-      ],
+      ['(module (import "wasi_snapshot_preview1" "sock_open" (func)) (func (export "evaluate")))', "sock_open"],
       ['(module (import "extism:host/env" "http_request" (func)) (func (export "evaluate")))', "http_request"],
     ] as const) {
       await writeFile(join(folder, "sample.wasm"), assemble(text));
