@@ -66,17 +66,25 @@ async function inspect(kind: ExtensionKind, path: string, { json }: { readonly j
   if (json) {
     const named = identities.map(({ issuer, subject }) => ({ issuer, subject }));
     return print(
-      JSON.stringify({ ok: true, ...summary, identities: named, build: build === null ? null : renderBuild(build) }),
+      JSON.stringify({
+        ok: true,
+        ...summary,
+        identities: named,
+        build: build === null ? null : renderBuild(build.statement),
+      }),
     );
   }
   for (const [key, value] of Object.entries(summary))
     print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
   for (const { issuer, subject } of identities) print(`identity: ${subject} of ${issuer}`);
-  if (build !== null) print(describeBuild(build));
+  if (build !== null) print(describeBuild(build.statement));
 }
 
-function describeBuild({ digest, predicateType, builder }: BuildStatement): string {
-  return `build: ${digest}, ${predicateType}${builder === null ? "" : `, by ${builder}`}`;
+function describeBuild({ digest, predicateType, builder, provenBy }: BuildStatement): string {
+  const by = builder === null ? "" : `, by ${builder}`;
+  const proof =
+    provenBy === null ? "" : `, proven by ${provenBy.subject} of ${provenBy.issuer}, at ${provenBy.signedAt}`;
+  return `build: ${digest}, ${predicateType}${by}${proof}`;
 }
 
 function refuse(path: string, refused: TrustRefusal, json: true | undefined): void {

@@ -32,12 +32,14 @@ export async function loadTrustFile(path: string): Promise<TrustFile> {
   const loader = new SignerLoader(folder, draft?.trusted_root !== null, faults);
   const allOf = await loader.load(draft?.all_of, "all_of");
   const signers = await loader.load(draft?.any_of?.signers, "any_of.signers");
+  const builder = readIdentity(draft?.builder, "builder", faults) ?? null;
+  if (draft?.builder && draft.trusted_root === null) faults.add("builder", rootMissing);
   faults.throwIfAny();
   // INVARIANT: without a fault the draft has no holes.
   const { any_of: any, revoked } = draft as TrustForm;
   const anyOf = signers.length === 0 ? null : { minimum: any.minimum, signers };
   const files = [resolve(path), ...(rootFile === null ? [] : [rootFile]), ...loader.files];
-  return deepFreeze({ policy: { allOf, anyOf, trustedRoot, revoked }, files });
+  return deepFreeze({ policy: { allOf, anyOf, trustedRoot, builder, revoked }, files });
 }
 
 function checkThreshold(draft: Draft<TrustForm>, faults: FaultList): void {
@@ -47,6 +49,8 @@ function checkThreshold(draft: Draft<TrustForm>, faults: FaultList): void {
   if (minimum === undefined || signers === undefined || signers.length === 0 || minimum <= signers.length) return;
   faults.add("any_of.minimum", `expected at most the ${signers.length} signers there are, got ${minimum}`);
 }
+
+const rootMissing = "expected `trusted_root` beside it, which says who proves it, got none";
 
 type IdentityForm = TrustForm["all_of"][number]["identity"];
 
@@ -146,7 +150,7 @@ class SignerLoader {
     const key = await this.#key(draft, path);
     const identity = readIdentity(draft?.identity, `${path}.identity`, this.#faults);
     if (draft?.identity && !this.#hasRoot) {
-      this.#faults.add(`${path}.identity`, "expected `trusted_root` beside it, which says who proves it, got none");
+      this.#faults.add(`${path}.identity`, rootMissing);
     }
     const { name, not_before: from, not_after: to, tighten_only: tightenOnly } = draft ?? {};
     if (key === undefined || identity === undefined || name === undefined) return undefined;

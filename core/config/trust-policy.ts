@@ -45,6 +45,8 @@ export interface TrustPolicy {
   readonly anyOf: { readonly minimum: number; readonly signers: readonly TrustedSigner[] } | null;
   /** A Sigstore TrustedRoot: the authorities that vouch for identities and times, and their logs. Readable. */
   readonly trustedRoot: JsonObject | null;
+  /** The identity that must have built what has a WASM module; null, or the policy has a `trustedRoot`. */
+  readonly builder: TrustedIdentity | null;
   readonly revoked: {
     /** `sha256:<hex>` of an extension, of one of its files, of its signature file or of the statement signed. */
     readonly digests: readonly string[];

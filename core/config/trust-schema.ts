@@ -1,6 +1,14 @@
 import type { Static } from "@sinclair/typebox";
 import { flag, integer, list, object, optional, string } from "./schema.ts";
 
+const identityMembers = {
+  issuer: string("Identity provider, exactly as in certificates.", { format: "identity_issuer" }),
+  subject: object("Name of the signer at the identity provider: one of these.", {
+    equal: optional(string("Exactly this name.", { format: "identity_subject" })),
+    prefix: optional(string("Any name with this prefix.", { format: "identity_prefix" })),
+  }),
+};
+
 const signerSchema = object("One signer.", {
   name: string("Name of the signer in evidence.", { format: "name" }),
   key: optional(string("The public key, as `gateway pack keys new` prints it.", { format: "public_key" })),
@@ -12,13 +20,7 @@ const signerSchema = object("One signer.", {
   identity: optional(
     object(
       "Identity that a certificate under the trusted root must name. In place of a key, or as an alternative to it.",
-      {
-        issuer: string("Identity provider, exactly as in certificates.", { format: "identity_issuer" }),
-        subject: object("Name of the signer at the identity provider: one of these.", {
-          equal: optional(string("Exactly this name.", { format: "identity_subject" })),
-          prefix: optional(string("Any name with this prefix.", { format: "identity_prefix" })),
-        }),
-      },
+      identityMembers,
     ),
   ),
   not_before: optional(
@@ -53,6 +55,12 @@ export const trustSchema = object("Trusted signers. Where both lists are given, 
     string(
       "Sigstore TrustedRoot in JSON, relative to this file's folder: the certificates, time stamps and logs that prove an `identity`.",
       { format: "path" },
+    ),
+  ),
+  builder: optional(
+    object(
+      "Identity that must have built every extension with a WASM module, as plugins are: `build.sigstore.json` proves it under the trusted root.",
+      identityMembers,
     ),
   ),
   revoked: object("Revocations, which apply to every signer.", {

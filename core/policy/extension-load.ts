@@ -231,8 +231,11 @@ export function renderIdentity({ signer, issuer, subject, signedAt }: ProvenIden
   return { signer, issuer, subject, signed_at: signedAt };
 }
 
-export function renderBuild({ digest, predicateType, builder }: BuildStatement): JsonObject {
-  return { digest, predicate_type: predicateType, builder };
+export function renderBuild({ digest, predicateType, builder, provenBy }: BuildStatement): JsonObject {
+  const statement = { digest, predicate_type: predicateType, builder };
+  if (provenBy === null) return statement;
+  const { issuer, subject, signedAt } = provenBy;
+  return { ...statement, proven_by: { issuer, subject, signed_at: signedAt } };
 }
 
 /** The recorded members as a key: the same bytes with a new signature count as a new load. */

@@ -33,7 +33,9 @@ const trustChecks = {
   key_not_yet_valid: "expected a signer who counts already",
   key_expired: "expected a signer who counts still",
   signers_missing: "expected signatures of the signers that the trust policy asks for",
-  build_malformed: "expected `build.intoto.json` to be an in-toto Statement v1 with the digests of what was built",
+  build_malformed:
+    "expected an in-toto Statement v1 with the digests of what was built, in `build.sigstore.json` a Sigstore bundle of SLSA provenance v1 with a certificate",
+  build_unproven: "expected `build.sigstore.json`, by which the builder of the trust policy vouches for the modules",
   build_of_another: "expected the build statement to be about the modules of this extension",
   sequence_lower: "expected no sequence below one that was loaded before",
   sequence_reused: "expected one content for one sequence",

@@ -34,7 +34,7 @@ const newline = 0x0a;
 export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...SignatureBundle[]] {
   const lines = splitLines(bytes);
   if (lines.length > maxSigners) throw new TrustRefusalError("bundle_malformed", `at most ${maxSigners} of them`);
-  const [first, ...others] = lines.map(readBundle);
+  const [first, ...others] = lines.map((line, index) => readSignatureBundle(line, `line ${index + 1}`));
   if (first === undefined) throw new TrustRefusalError("bundle_malformed", "at least one");
   if (others.some(({ payload }) => !payload.equals(first.payload))) throw new TrustRefusalError("statement_differs");
   return [first, ...others];
@@ -62,9 +62,9 @@ function splitLines(bytes: Buffer): readonly Buffer[] {
   return lines;
 }
 
-function readBundle(line: Buffer, index: number): SignatureBundle {
-  const where = `line ${index + 1}`;
-  const bundle = parseBundle(line, where);
+/** Reads one bundle around an in-toto statement; `where` names it in a refusal. Throws TrustRefusalError. */
+export function readSignatureBundle(bytes: Buffer, where: string): SignatureBundle {
+  const bundle = parseBundle(bytes, where);
   if (bundle.mediaType !== BUNDLE_V03_MEDIA_TYPE || !isBundleWithDsseEnvelope(bundle)) {
     throw new TrustRefusalError("bundle_malformed", where);
   }

@@ -38,6 +38,8 @@ export interface BuildStatement {
   readonly predicateType: string;
   /** The builder's id in SLSA provenance; null elsewhere. */
   readonly builder: string | null;
+  /** The identity that signed it, proven to be the trust policy's builder; null where the policy names none. */
+  readonly provenBy: Omit<ProvenIdentity, "signer"> | null;
 }
 
 /** The result of judging an extension's signatures. `untrusted`: signed, but refused. */

@@ -1,23 +1,22 @@
 import { type TrustMaterial, toSignedEntity, Verifier } from "@sigstore/verify";
 import { contentDigest } from "../action/canonical-json.ts";
-import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { readPublicKey } from "../action/signing-key.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
 import type { TrustedKey, TrustPolicy } from "../config/trust-policy.ts";
+import { proveBuild, type ReadBuild, readBuild } from "./build.ts";
 import type { ExtensionFolder } from "./folder.ts";
-import { isPlainText, proveIdentity } from "./identity.ts";
+import { proveIdentity } from "./identity.ts";
 import { type CheckedSignature, isSignedBySigner, judgeTrust, type SeenSequence } from "./quorum.ts";
 import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import { readSignatureFile, type SignatureBundle } from "./signature-file.ts";
-import { compareSubjects, readStatement, type Statement, statementType } from "./statement.ts";
-import { type BuildStatement, isRefused, VerifiedExtension } from "./verified-extension.ts";
+import { compareSubjects, readStatement, type Statement } from "./statement.ts";
+import { isRefused, VerifiedExtension } from "./verified-extension.ts";
 
 /** The contents of a signature file; not verified, since anybody can sign. */
 interface SignedFolder {
   readonly statement: Statement;
   readonly bundles: readonly [SignatureBundle, ...SignatureBundle[]];
   /** Null where the extension has none. */
-  readonly build: BuildStatement | null;
+  readonly build: ReadBuild | null;
   /** `sha256:<hex>` of the signature file. */
   readonly bundleDigest: string;
   readonly statementDigest: string;
@@ -37,7 +36,7 @@ export function readSigned(folder: ExtensionFolder): SignedFolder | TrustRefusal
     const [{ payload }] = bundles;
     const statement = readStatement(payload);
     compareSubjects(statement, folder);
-    const build = readBuildStatement(folder);
+    const build = readBuild(folder);
     const bundleDigest = contentDigest(folder.signature);
     return { statement, bundles, build, bundleDigest, statementDigest: contentDigest(payload) };
   });
@@ -64,7 +63,7 @@ export async function verifyExtension(
     const trusted = judgeTrust({ statement, digests, digest: folder.digest, signatures }, policy, now, seen);
     return VerifiedExtension.admitTrusted(folder, {
       ...trusted,
-      build,
+      build: proveBuild(build, folder, policy),
       bundleDigest,
       claim: { kind, name, version, sequence },
     });
@@ -124,56 +123,4 @@ function trustMaterial({ spki, keyId }: TrustedKey): TrustMaterial {
 function digestsOf(folder: ExtensionFolder, signed: SignedFolder): ReadonlySet<string> {
   const files = Array.from(folder.fileDigests.values(), (hex) => `sha256:${hex}`);
   return new Set([folder.digest, signed.bundleDigest, signed.statementDigest, ...files]);
-}
-
-/** The file with the build provenance; signed like every other file. */
-export const buildFile = "build.intoto.json";
-const slsaProvenance = "https://slsa.dev/provenance/v1";
-const bounds = { depth: 32, nodes: 16_384, stringLength: 65_536, reader: "exact" } as const;
-
-/**
- * Reads an in-toto Statement v1, SLSA provenance or another; null without one. Its subjects must include the digest of
- * every module of the extension, or of one file where there is no module. The rest is the builder's claim and is not
- * judged.
- */
-export function readBuildStatement({ files, fileDigests }: ExtensionFolder): BuildStatement | null {
-  const bytes = files.get(buildFile);
-  if (bytes === undefined) return null;
-  const { subject, predicateType, predicate } = parse(bytes);
-  const builder = predicateType === slsaProvenance ? builderOf(predicate) : null;
-  if (!isPlainText(predicateType) || (builder !== null && !isPlainText(builder)))
-    throw new TrustRefusalError("build_malformed");
-  const built = readSubjects(subject);
-  const modules = [...fileDigests].filter(([name]) => name.endsWith(".wasm"));
-  const wanted = modules.length > 0 ? modules : [...fileDigests].filter(([, digest]) => built.has(digest));
-  const other = wanted.find(([, digest]) => !built.has(digest));
-  if (other !== undefined) throw new TrustRefusalError("build_of_another", `\`${other[0]}\``);
-  if (wanted.length === 0) throw new TrustRefusalError("build_of_another");
-  return { digest: contentDigest(bytes), predicateType, builder };
-}
-
-function parse(bytes: Buffer): JsonObject {
-  let value: Json;
-  try {
-    value = parseStrictJson(bytes, bounds);
-  } catch {
-    throw new TrustRefusalError("build_malformed");
-  }
-  if (!isJsonObject(value) || value._type !== statementType) throw new TrustRefusalError("build_malformed");
-  return value;
-}
-
-/** Returns null where the predicate does not name a builder. */
-function builderOf(predicate: Json | undefined): Json {
-  return member(member(member(predicate, "runDetails"), "builder"), "id") ?? null;
-}
-
-function readSubjects(value: Json | undefined): ReadonlySet<string> {
-  if (!Array.isArray(value)) throw new TrustRefusalError("build_malformed");
-  const digests = (value as readonly Json[]).map((each) => member(member(each, "digest"), "sha256"));
-  return new Set(digests.filter((digest) => typeof digest === "string"));
-}
-
-function member(value: Json | undefined, key: string): Json | undefined {
-  return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }

@@ -5,6 +5,7 @@ import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { statementBytes } from "../../../core/trust/statement.ts";
 import { Agent } from "../../support/agent.ts";
 import { startGateway } from "../../support/gateway.ts";
+import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
 import { checkStart, startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
@@ -87,6 +88,30 @@ describe("a strict gateway with a plugin", () => {
     expect(await refusal())
       .to.include("build_of_another")
       .and.to.include("`plugin.wasm`");
+  });
+
+  it("loads one that the trusted builder built, records the proof, and refuses one that nobody proves", async () => {
+    const sigstore = new SigstoreWorld();
+    const builder = `builder: { issuer: "${issuer}", subject: { equal: "${subject}" } }`;
+    await world.write("root.json", sigstore.trustedRoot());
+    await world.write("trust.yaml", `all_of: [${trustEntry("alice", alice)}]\ntrusted_root: root.json\n${builder}\n`);
+    await sign();
+    expect(await refusal()).to.include("build_unproven: expected `build.sigstore.json`");
+    const sha256 = sha256Hex(await readFile(world.path("plugins/sample/plugin.wasm")));
+    const statement = {
+      _type: "https://in-toto.io/Statement/v1",
+      subject: [{ name: "plugin.wasm", digest: { sha256 } }],
+      predicateType: "https://slsa.dev/provenance/v1",
+      predicate: { runDetails: { builder: { id: "https://ci.example/builder" } } },
+    };
+    await world.write("plugins/sample/build.sigstore.json", sigstore.sign(Buffer.from(JSON.stringify(statement))));
+    await sign();
+    await check();
+    const loaded = (await recordedEvents(world.path("data"), "extension")).find(({ build }) => build !== undefined);
+    expect(loaded?.build).to.deep.include({
+      builder: "https://ci.example/builder",
+      proven_by: { issuer, subject, signed_at: signedAt.toISOString() },
+    });
   });
 
   it("[R1.1-7] does not start with one that is unsigned, and records the refusal", async () => {

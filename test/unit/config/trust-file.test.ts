@@ -39,10 +39,22 @@ describe("loadTrustFile(path)", () => {
         signers: [{ ...unbounded, name: "ben", key: { keyId: ben.id, spki: ben.spki }, tightenOnly: true }],
       },
       trustedRoot: null,
+      builder: null,
       revoked: { digests: [], keys: [ben.id] },
     });
     expect(files).to.deep.equal([path, join(folder, "trust", "keys", "ada.pem")]);
     expect(Object.isFrozen(policy.allOf[0])).to.equal(true);
+  });
+
+  it("reads the builder, which the trusted root proves", async () => {
+    const builder = 'builder: { issuer: "https://id.example", subject: { prefix: "https://ci.example/team/" } }\n';
+    const signers = `all_of: [${trustEntry("ada", ada)}]\n`;
+    const bare = await loadTrustFile(await write(`${signers}${builder}`)).catch((error: Error) => error.message);
+    expect(bare).to.include("builder: expected `trusted_root` beside it, which says who proves it, got none");
+    await writeFile(join(folder, "trust", "root.json"), new SigstoreWorld().trustedRoot());
+    const { policy } = await loadTrustFile(await write(`trusted_root: root.json\n${signers}${builder}`));
+    const subject = { kind: "uri", prefix: "https://ci.example/team/" };
+    expect(policy.builder).to.deep.equal({ issuer: "https://id.example", subject });
   });
 
   it("reads identities beside keys, and the trusted root that proves them", async () => {

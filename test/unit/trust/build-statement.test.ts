@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts";
+import { buildFiles, readBuild } from "../../../core/trust/build.ts";
 import type { ExtensionFolder } from "../../../core/trust/folder.ts";
 import { TrustRefusalError } from "../../../core/trust/refusal.ts";
-import { buildFile, readBuildStatement } from "../../../core/trust/verifier.ts";
 
 const [module, rules] = [Buffer.from("module"), Buffer.from("rules")];
 const slsa = "https://slsa.dev/provenance/v1";
@@ -16,7 +16,7 @@ const good = { _type: "https://in-toto.io/Statement/v1", subject: subjectOf(modu
 
 function read(build: unknown, files: Readonly<Record<string, Buffer>> = { "plugin.wasm": module }): unknown {
   const bytes = Buffer.from(typeof build === "string" ? build : JSON.stringify(build ?? null));
-  const all = new Map(Object.entries(build === undefined ? files : { ...files, [buildFile]: bytes }));
+  const all = new Map(Object.entries(build === undefined ? files : { ...files, [buildFiles.statement]: bytes }));
   const fileDigests = new Map(Array.from(all, ([name, content]) => [name, sha256Hex(content)]));
   const folder: ExtensionFolder = {
     path: "",
@@ -27,20 +27,21 @@ function read(build: unknown, files: Readonly<Record<string, Buffer>> = { "plugi
     signature: undefined,
   };
   try {
-    return readBuildStatement(folder);
+    return readBuild(folder)?.statement ?? null;
   } catch (error) {
     if (!(error instanceof TrustRefusalError)) throw error;
     return error.check;
   }
 }
 
-describe("readBuildStatement(folder)", () => {
+describe("readBuild(folder)", () => {
   it("tells the digest, the kind and the builder", () => {
     expect(read(undefined)).to.equal(null);
     expect(read(good)).to.deep.equal({
       digest: contentDigest(Buffer.from(JSON.stringify(good))),
       predicateType: slsa,
       builder: "https://ci.example/builder",
+      provenBy: null,
     });
   });
 

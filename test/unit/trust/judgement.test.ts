@@ -29,7 +29,7 @@ function named(subject: string, ...times: readonly string[]): CheckedSignature {
 
 function policy(more: Partial<TrustPolicy> = {}): TrustPolicy {
   const anyOf = { minimum: 2, signers: [key("a"), key("b"), key("c")] };
-  return { allOf: [], anyOf, revoked: { digests: [], keys: [] }, trustedRoot: null, ...more };
+  return { allOf: [], anyOf, revoked: { digests: [], keys: [] }, trustedRoot: null, builder: null, ...more };
 }
 
 function signed(...names: readonly string[]): readonly CheckedSignature[] {

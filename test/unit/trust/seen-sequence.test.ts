@@ -14,7 +14,7 @@ import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
 const signer = makeSigner();
 const unbounded = { identity: null, notBefore: null, notAfter: null, tightenOnly: false };
 const signers = [{ name: "pat", key: { keyId: signer.id, spki: signer.spki }, ...unbounded }];
-const policy = { allOf: signers, anyOf: null, trustedRoot: null, revoked: { digests: [], keys: [] } };
+const policy = { allOf: signers, anyOf: null, trustedRoot: null, builder: null, revoked: { digests: [], keys: [] } };
 const claim = { kind: "pack", name: "open" };
 
 describe("SeenSequences", () => {

@@ -114,7 +114,7 @@ const release: TrustedSigner = {
 function policyOf({ id, spki }: Signer): TrustPolicy {
   const unbounded = { notBefore: null, notAfter: null, tightenOnly: false };
   const signer = { name: "pat", key: { keyId: id, spki }, identity: null, ...unbounded };
-  return { allOf: [signer], anyOf: null, trustedRoot: null, revoked: { digests: [], keys: [] } };
+  return { allOf: [signer], anyOf: null, trustedRoot: null, builder: null, revoked: { digests: [], keys: [] } };
 }
 
 async function nothingSeen(): Promise<undefined> {
