@@ -43,6 +43,13 @@ const allowedOfSdk = [
 /** A private key with its bytes; rules and their tests only name its first line. */
 const wholeKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40,}/;
 
+/** Of a CycloneDX document, what is read here. */
+interface Bill {
+  readonly bomFormat: string;
+  readonly metadata: { readonly component: { readonly name: string } };
+  readonly components: readonly { readonly name: string; readonly hashes?: readonly { readonly alg: string }[] }[];
+}
+
 /** Of a pending approval, what is read here. */
 interface Held {
   readonly id: string;
@@ -101,6 +108,19 @@ describe("the package of npm", function () {
     const files = await filesIn(sdkArchive);
     expect(files.filter((path) => !allowedOfSdk.some((pattern) => pattern.test(path)))).to.deep.equal([]);
     expect(files).to.include.members(["LICENSE", "assembly/index.ts", "dist/harness/index.js", "evidence/verify.py"]);
+  });
+
+  it("comes with a bill of materials of what is installed and what is copied into it", async () => {
+    const { code, stdout, stderr } = await runProgram(process.execPath, [
+      join(folder, "one/dist/release/bill-of-materials.js"),
+    ]);
+    expect(code, stderr).to.equal(0);
+    const { bomFormat, metadata, components } = JSON.parse(stdout) as Bill;
+    expect([bomFormat, metadata.component.name]).to.deep.equal(["CycloneDX", "agent-governance-gateway"]);
+    const names = components.map(({ name }) => name);
+    expect(names).to.include.members(["koa", "@cedar-policy/cedar-wasm", "gpt-tokenizer", "tree-sitter-bash"]);
+    expect(names).to.not.include.members(["mocha"]).and.not.include.members(["typescript"]);
+    expect(components.filter(({ hashes }) => hashes?.[0]?.alg !== "SHA-512").map(({ name }) => name)).to.deep.equal([]);
   });
 
   it("begins a plugin with the release of its own version", async () => {

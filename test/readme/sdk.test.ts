@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -9,6 +9,7 @@ import { exampleAction, loadPlugin } from "../../sdk/harness/index.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { everythingServer } from "../e2e/client/server-program.ts";
 import { openWorld } from "../e2e/client/world.ts";
+import { cloneRepository, packClone } from "../support/package.ts";
 import { openPlugin } from "../support/plugin.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -20,22 +21,22 @@ const anyFence = /^```[^\n]*\n.*?^```$/gms;
 describe("the README of the SDK, from its package", function () {
   this.timeout(commandMs);
   let folder: string;
+  let clone: string;
   let terminal: Terminal;
   let archive: string;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "sdk-"));
-    await promisify(execFile)("npm", ["pack", "--silent", "--pack-destination", folder], {
-      cwd: join(repositoryRoot, "sdk"),
-    });
-    archive = join(folder, (await readdir(folder)).find((name) => name.endsWith(".tgz")) ?? "");
+    clone = await mkdtemp(join(tmpdir(), "sdk-clone-"));
+    await cloneRepository(clone);
+    archive = await packClone(clone, "022", "sdk");
     const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_)/i.test(name));
     terminal = new Terminal(folder, { ...Object.fromEntries(kept), npm_config_prefer_offline: "true" });
   });
 
   after(async () => {
     await terminal.close();
-    await rm(folder, { recursive: true });
+    await Promise.all([folder, clone].map((each) => rm(each, { recursive: true })));
   });
 
   it("has no code that this test does not use", () => {
