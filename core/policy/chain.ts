@@ -1,11 +1,12 @@
 import type { CancelSignal } from "../action/cancellation.ts";
 import { type Decision, isDecision, strictest } from "../action/decision.ts";
-import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
+import { type ActionEnvelope, type Protocol, protocols } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { definitionGuard } from "./definition-guard.ts";
+import { judgeAnswer, scanAnswer } from "./reading/judge-reading.ts";
 import { checkVerdict, describeError, failedVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
@@ -22,13 +23,16 @@ export interface PolicyChainOptions {
 /**
  * Evaluates an action with every policy and combines the verdicts: the strictest decision wins, in any order.
  * A policy that throws, misses the deadline or returns an invalid verdict counts as `block`; none is ever skipped. The
- * definition guard is asked first about a tool whose definition the gateway has findings about.
+ * definition guard is asked first about a tool whose definition the gateway has findings about. Policies that read answers
+ * also judge what a reader sees in them beside their texts one by one.
  *
  * Synchronous where every policy is. An evaluation uses the policies that were active when it began.
  */
 export class PolicyChain {
   readonly #options: Omit<PolicyChainOptions, "policies">;
   #policies: readonly Policy[];
+  /** The protocols whose answers a policy reads, on trial or not. */
+  #readProtocols: ReadonlySet<Protocol>;
 
   constructor(options: PolicyChainOptions) {
     if (!isDecision(options.defaultDecision))
@@ -37,6 +41,7 @@ export class PolicyChain {
       throw new TypeError("PolicyChain: expected `deadlineMs` above 0");
     this.#options = options;
     this.#policies = [...options.policies];
+    this.#readProtocols = readProtocolsOf(options.policies);
   }
 
   get policies(): readonly PolicyRef[] {
@@ -56,6 +61,7 @@ export class PolicyChain {
   /** Evaluations that begin from now on use these policies; those in progress keep theirs. */
   replacePolicies(policies: readonly Policy[]): void {
     this.#policies = [...policies];
+    this.#readProtocols = readProtocolsOf(policies);
   }
 
   /** Returns true where the text of such an output can change the decision (enforced policies) or taint the session. */
@@ -72,11 +78,15 @@ export class PolicyChain {
     const isQuestioned = action.tool_definition?.findings !== undefined;
     const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...this.#policies] : this.#policies];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
+    const scan = action.phase === "output" && this.#readProtocols.has(action.protocol) ? scanAnswer(action) : undefined;
     let isPending = false;
     for (const policy of policies) {
       const asked = elapsedMs();
       try {
-        const answer: unknown = policy.evaluate(action, cancel);
+        const isReadAgain = scan !== undefined && (policy.readsOutput?.(action.protocol) ?? true);
+        const answer: unknown = isReadAgain
+          ? judgeAnswer(policy, action, scan, cancel)
+          : policy.evaluate(action, cancel);
         const isThenable = typeof answer === "object" && answer !== null && "then" in answer;
         if (isThenable && typeof answer.then === "function") {
           isPending = true;
@@ -157,6 +167,10 @@ export class PolicyChain {
       durationUs: Math.max(0, Math.round((elapsedMs() - started) * 1000)),
     });
   }
+}
+
+function readProtocolsOf(policies: readonly Policy[]): ReadonlySet<Protocol> {
+  return new Set(protocols.filter((protocol) => policies.some((policy) => policy.readsOutput?.(protocol) ?? true)));
 }
 
 const noRedactions: readonly Redaction[] = Object.freeze([]);

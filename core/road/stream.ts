@@ -16,7 +16,10 @@ export interface AnswerReader<Event> {
   body(): JsonObject;
   /** The same event with other texts in the place of its own: one for each of its pieces, in their order. */
   rewrite(event: Event, texts: readonly string[]): Event;
-  /** Returns true for an event that repeats a text which `rewrite` changed in an earlier one: it is rewritten, too. */
+  /**
+   * Returns true for an event that repeats a text which `rewrite` changed in an earlier one, or spells a text once more in
+   * another form: it is rewritten, too, where policy reads answers.
+   */
   isStale(event: Event): boolean;
   /** Returns true where a text is of use to the client only once it is whole, as the arguments of a tool call are. */
   isWhole(pointer: string): boolean;
@@ -50,11 +53,15 @@ interface Held<Event> {
 
 interface HeldPiece extends ChannelSpan {
   readonly channel: StreamChannel;
+  /** The pointer of a channel that is forgotten once it was released. */
+  readonly only?: string;
 }
 
 /** The place where policies see members that the gateway does not know. */
 const unknownRoot = "/unknown_members";
 const outputRoot = "/output";
+/** Texts of parts, which readers join with the next part's. */
+const partText = /\/\d+\/(?:text|thinking|refusal)$/;
 
 /**
  * Holds back the end of a streamed answer: no text is released that policy has not seen together with the `holdback`
@@ -64,6 +71,8 @@ const outputRoot = "/output";
 export class StreamGuard<Event> {
   readonly #options: StreamGuardOptions<Event>;
   readonly #channels = new Map<string, StreamChannel>();
+  /** Texts of parts that ended, with the code units of the parts that followed. */
+  readonly #endedParts = new Map<StreamChannel, number>();
   #held: Held<Event>[] = [];
   #heldBytes = 0;
   #ended = false;
@@ -91,10 +100,15 @@ export class StreamGuard<Event> {
       event,
       bytes,
       pieces: pieces.map(({ pointer, text }) => this.#append(pointer, text)),
-      unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
+      unknown: unknown.map(({ pointer, text, isComplete }) =>
+        isComplete === true
+          ? this.#appendComplete(unknownRoot + pointer, text)
+          : this.#append(unknownRoot + pointer, text),
+      ),
       isLast: holdsCalls && call === true,
     });
-    for (const pointer of finished) if (!reader.isWhole(pointer)) this.#channels.get(pointer)?.finish();
+    this.#followParts(pieces, call === true);
+    for (const pointer of finished) this.#finish(pointer);
     this.#ended ||= terminal;
     this.#error ??= error;
   }
@@ -145,6 +159,31 @@ export class StreamGuard<Event> {
     return { ...channel.append(text), channel };
   }
 
+  /** A part's text has ended; its end still waits for as much of the parts after it as is held back. */
+  #finish(pointer: string): void {
+    const channel = this.#channels.get(pointer);
+    if (channel === undefined || this.#options.reader.isWhole(pointer)) return;
+    if (!partText.test(pointer)) channel.finish();
+    else if (!this.#endedParts.has(channel)) this.#endedParts.set(channel, 0);
+  }
+
+  /** Counts what follows the parts that ended. Nobody reads across a tool call. */
+  #followParts(pieces: StreamStep["pieces"], isCall: boolean): void {
+    if (this.#endedParts.size === 0) return;
+    const units = pieces.reduce((sum, { pointer, text }) => sum + (partText.test(pointer) ? text.length : 0), 0);
+    for (const [channel, followed] of this.#endedParts) {
+      this.#endedParts.set(channel, followed + units);
+      if (isCall || followed + units >= this.#options.holdback) channel.finish();
+    }
+  }
+
+  /** Adds a text to which nothing will be added: it is judged at once. */
+  #appendComplete(pointer: string, text: string): HeldPiece {
+    const piece = this.#append(pointer, text);
+    piece.channel.finish();
+    return { ...piece, only: pointer };
+  }
+
   /** The texts under way of these pointers, where they stand in an answer. */
   #texts(isMeant: (pointer: string) => boolean): JsonObject {
     const texts = [...this.#channels].filter(([pointer]) => isMeant(pointer));
@@ -178,7 +217,10 @@ export class StreamGuard<Event> {
     const events = taken.map((held) => this.#render(held));
     for (const { bytes, pieces, unknown } of taken) {
       this.#heldBytes -= bytes;
-      for (const { to, channel } of [...pieces, ...unknown]) channel.release(to);
+      for (const { to, channel, only } of [...pieces, ...unknown]) {
+        channel.release(to);
+        if (only !== undefined) this.#channels.delete(only);
+      }
     }
     return events;
   }
@@ -186,8 +228,8 @@ export class StreamGuard<Event> {
   #render({ event, pieces }: Held<Event>): Event {
     const texts = pieces.map((piece) => piece.channel.render(piece));
     const changed = pieces.some((piece, index) => piece.channel.original(piece) !== texts[index]);
-    const { reader } = this.#options;
-    return changed || reader.isStale(event) ? reader.rewrite(event, texts) : event;
+    const { reader, holdback } = this.#options;
+    return changed || (holdback > 0 && reader.isStale(event)) ? reader.rewrite(event, texts) : event;
   }
 }
 

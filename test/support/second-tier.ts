@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { repositoryRoot } from "../check/source-tree.ts";
 
-/** Prints the compiled tests of `unit`, `check` and `e2e` that `npm test` leaves out, one path a line; see `.mocharc.json`. */
+/** Prints the compiled tests of `unit`, `check`, `e2e` and `attack` that `npm test` leaves out, one path a line; see `.mocharc.json`. */
 const { spec, ignore } = JSON.parse(readFileSync(join(repositoryRoot, ".mocharc.json"), "utf8")) as {
   readonly spec: readonly string[];
   readonly ignore: readonly string[];
@@ -14,7 +14,7 @@ function names(pattern: string, path: string): boolean {
   return rest === undefined ? pattern === path : path.startsWith(`${folder}/`);
 }
 
-for (const folder of ["unit", "check", "e2e"]) {
+for (const folder of ["unit", "check", "e2e", "attack"]) {
   const files = await readdir(join(repositoryRoot, "dist/test", folder), { recursive: true });
   for (const file of files.toSorted()) {
     const path = `dist/test/${folder}/${file.split(sep).join("/")}`;

@@ -75,7 +75,8 @@ class CountAttempt {
     const answer = await this.#parts.fleet.call(permission, call);
     this.#parts.fairShare.charge(actor.principal);
     if (answer.kind === "stream") throw new TypeError("countByProvider: expected no stream");
-    if (answer.kind === "whole") return wholeReply(answer, () => undefined);
+    if (answer.kind === "whole")
+      return wholeReply(answer, { refuse: () => undefined, form: undefined, isJudged: false });
     if (answer.outcome === "unknown") throw answer.error;
     this.isCounted = answer.body === null || !notCounted.has(answer.status);
     return failedReply(answer, permission.approvalId, requestId);

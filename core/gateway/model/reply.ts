@@ -6,6 +6,7 @@ import type { TokenUsage } from "../../action/model-api.ts";
 import { retryAfterHeader } from "../../http/refusal.ts";
 import type { FailedResponse, WholeResponse } from "../../provider/exchange.ts";
 import type { WireEvent } from "../../provider/wire/event-reader.ts";
+import { withoutRepeats } from "../../provider/wire/repeated.ts";
 import type { StreamReader } from "../../provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../provider/wire/stream-step.ts";
 import type { Answer } from "../../road/dispatch.ts";
@@ -48,20 +49,27 @@ export interface WholeReply {
 /** Throws TOOLS_DISABLED for a response, or a part of one, that contains the use of a tool which is not passed on. */
 export type RefuseToolUse = (answer: JsonObject) => void;
 
+interface WholeReplyOptions {
+  readonly refuse: RefuseToolUse;
+  readonly form: ReplyForm | undefined;
+  /** True where policy reads answers: what spells a text once more, in another form, is left out then. */
+  readonly isJudged: boolean;
+}
+
 /**
  * A provider's whole response, in `form` if any, else byte for byte where policy changes nothing. Throws as the form does,
  * and `makeReply` throws TOOLS_DISABLED.
  */
 export function wholeReply(
-  { status, body, raw }: WholeResponse,
-  refuse: RefuseToolUse,
-  form?: ReplyForm,
+  { status, body: given, raw }: WholeResponse,
+  { refuse, form, isJudged }: WholeReplyOptions,
 ): Answer<WholeReply> {
+  const body = isJudged ? withoutRepeats(given) : given;
   form?.whole(body);
   const makeReply = (output: Json): WholeReply => {
     refuse(body);
     if (form !== undefined) return { kind: "whole", status, bytes: bytesOf(form.whole(output as JsonObject)) };
-    return { kind: "whole", status, bytes: output === body && raw !== undefined ? raw : bytesOf(output) };
+    return { kind: "whole", status, bytes: output === given && raw !== undefined ? raw : bytesOf(output) };
   };
   return { status: "success", output: body, makeReply };
 }

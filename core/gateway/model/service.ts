@@ -131,7 +131,8 @@ class ProviderAttempt {
       const usage = purpose === "embed" ? readEmbeddingsUsage(answer.body) : readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);
-      return wholeReply(answer, this.#refuseToolUse, form);
+      const isJudged = this.#parts.road.policies.readsOutput("model");
+      return wholeReply(answer, { refuse: this.#refuseToolUse, form, isJudged });
     }
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;

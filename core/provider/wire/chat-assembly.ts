@@ -74,7 +74,7 @@ interface Choice {
   hasThought: boolean;
 }
 
-const headMembers = ["id", "object", "created", "model", "service_tier", "system_fingerprint", "obfuscation"] as const;
+const headMembers = ["id", "object", "created", "model", "service_tier", "system_fingerprint"] as const;
 const thinking = "reasoning_content";
 /** Ratings of the prompt and the response by a provider's filters. */
 const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
@@ -104,9 +104,8 @@ export class ChatAssembly {
   }
 
   body(): JsonObject {
-    const { obfuscation: _, ...head } = this.#head;
     return {
-      ...head,
+      ...this.#head,
       object: "chat.completion",
       choices: [...this.#choices.values()].map((choice) => ({
         index: choice.index,

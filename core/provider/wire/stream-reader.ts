@@ -4,6 +4,7 @@ import type { ModelApi } from "../../action/model-api.ts";
 import { ChatAssembly, chatTextSites, choicesOf } from "./chat-assembly.ts";
 import { doneData, eventObject, textEvent, type WireEvent } from "./event-reader.ts";
 import { MessagesAssembly, messagesTextSites } from "./messages-assembly.ts";
+import { mayHoldRepeats, withoutRepeats } from "./repeated.ts";
 import { ResponsesAssembly } from "./responses-assembly.ts";
 import { StepDraft, type StreamStep } from "./stream-step.ts";
 
@@ -18,6 +19,7 @@ export class StreamReader {
   readonly #api: ModelApi;
   readonly #assembly: ChatAssembly | MessagesAssembly | ResponsesAssembly;
   readonly #draft: StepDraft;
+  readonly #repeating = new WeakSet<WireEvent>();
   #end: "whole" | "error" | undefined;
 
   /** `request`: as it was judged; a stream of the responses API repeats parts of it. */
@@ -50,9 +52,13 @@ export class StreamReader {
     return event.raw.length;
   }
 
-  /** Returns the event with other texts, one for each of its pieces in their order, and without comments. */
+  /**
+   * Returns the event with other texts, one for each of its pieces in their order, without comments and without what spells
+   * the texts once more.
+   */
   rewrite(event: WireEvent, texts: readonly string[]): WireEvent {
-    const data = eventObject(event);
+    const parsed = eventObject(event);
+    const data = this.#repeating.has(event) ? withoutRepeats(parsed) : parsed;
     if (this.#assembly instanceof ResponsesAssembly) {
       this.#assembly.rewrite(event, data, texts);
       return textEvent(JSON.stringify(data), event.event);
@@ -66,8 +72,9 @@ export class StreamReader {
     return textEvent(JSON.stringify(data), event.event);
   }
 
-  /** True if an event repeats a text that `rewrite` changed before. */
+  /** True if an event repeats a text that `rewrite` changed before, or spells one once more. */
   isStale(event: WireEvent): boolean {
+    if (this.#repeating.has(event)) return true;
     return this.#assembly instanceof ResponsesAssembly && this.#assembly.isStale(event);
   }
 
@@ -86,7 +93,9 @@ export class StreamReader {
       this.#draft.end();
       return;
     }
-    const data = eventObject(event);
+    const parsed = eventObject(event);
+    const data = mayHoldRepeats(event.data) ? withoutRepeats(parsed) : parsed;
+    if (data !== parsed) this.#repeating.add(event);
     if (this.#assembly instanceof ResponsesAssembly) {
       this.#assembly.add(event, data, this.#draft);
       return;

@@ -8,6 +8,8 @@ interface Piece {
   /** JSON Pointer into the same response without streaming: all pieces of one pointer are one text. */
   readonly pointer: string;
   readonly text: string;
+  /** True where no other event adds to it: its pointer is its own. */
+  readonly isComplete?: true;
 }
 
 /** The content of one event. */
@@ -37,14 +39,19 @@ interface Lists {
   finished: string[];
 }
 
-/** Names, ids and dates as providers generate them, never text of a model. */
-const plain = /^[\w.:/@+-]{0,256}$/;
+/** Names, ids and dates as providers generate them: each is whole in one event. */
+const generated = /^[\w.:/@+-]{0,256}$/;
+/** Words of the API, which wait for the judgement of the whole answer. */
+const apiWord = /^[a-z]{0,32}(?:[._][a-z]{1,32}){0,4}$/;
 const maxUnknown = 1_024;
 
 /** Collects the content of a stream's events, one event at a time. */
 export class StepDraft {
   readonly #maxText: number;
   readonly #unknownNames = new Set<string>();
+  /** Values of the provider that were reported, with their pointers; forgotten where they are too many. */
+  readonly #ownValues = new Set<string>();
+  #ownCount = 0;
   #text = 0;
   #step: { -readonly [Key in keyof StreamStep]: StreamStep[Key] } & Lists = empty();
 
@@ -76,9 +83,35 @@ export class StepDraft {
     }
   }
 
-  /** Checks a value that the provider generates, not the model: adds it as unknown unless each text in it looks generated. */
+  /**
+   * Adds a value that the provider generates, not the model: as unknown unless each text in it looks generated, else each
+   * text as one that is complete. Words of the API are left out, and what was added before.
+   */
   addOwn(value: Json | undefined, pointer: string): void {
-    if (!isPlain(value)) this.addUnknown(value, pointer);
+    if (!isGenerated(value)) this.addUnknown(value, pointer);
+    else this.#addComplete(value, pointer);
+  }
+
+  #addComplete(value: Json | undefined, pointer: string): void {
+    if (typeof value === "string") this.#addOwnText(value, pointer);
+    else if (Array.isArray(value)) for (const item of value as readonly Json[]) this.#addComplete(item, pointer);
+    else if (isJsonObject(value)) {
+      for (const [name, member] of Object.entries(value)) {
+        this.#addOwnText(name, pointer);
+        this.#addComplete(member, pointer);
+      }
+    }
+  }
+
+  #addOwnText(text: string, pointer: string): void {
+    if (apiWord.test(text)) return;
+    const key = `${pointer} ${text}`;
+    if (this.#ownValues.has(key)) return;
+    if (this.#ownValues.size === maxUnknown) this.#ownValues.clear();
+    this.#ownValues.add(key);
+    this.#countText(text);
+    const own = memberPointer("", `${pointer} ${this.#ownCount++}`);
+    this.#step.unknown.push({ pointer: own, text, isComplete: true });
   }
 
   /** Adds all members that are not in `known`. */
@@ -133,10 +166,11 @@ function empty(): Lists & { terminal: boolean } {
   return { pieces: [], unknown: [], finished: [], terminal: false };
 }
 
-function isPlain(value: Json | undefined): boolean {
-  if (typeof value === "string") return plain.test(value);
-  if (Array.isArray(value)) return value.every(isPlain);
-  return !isJsonObject(value) || Object.entries(value).every(([name, member]) => plain.test(name) && isPlain(member));
+function isGenerated(value: Json | undefined): boolean {
+  if (typeof value === "string") return generated.test(value);
+  if (Array.isArray(value)) return value.every(isGenerated);
+  if (!isJsonObject(value)) return true;
+  return Object.entries(value).every(([name, member]) => generated.test(name) && isGenerated(member));
 }
 
 /** A member of an event that holds text of the response. */
