@@ -12,12 +12,7 @@ import { Reading } from "./reading.ts";
  * Asks a policy about an answer, and again about the answer as a reader takes it where that says more. Returns one answer
  * of both: the stricter decision, and redactions of the answer as it stands. Throws and rejects as the policy does.
  */
-export function judgeAnswer(
-  policy: Policy,
-  action: ActionEnvelope,
-  scan: OutputScan,
-  cancel?: CancelSignal,
-): unknown {
+export function judgeAnswer(policy: Policy, action: ActionEnvelope, scan: OutputScan, cancel?: CancelSignal): unknown {
   const answer: unknown = policy.evaluate(action, cancel);
   const again = (first: unknown): unknown => judgeAgain(policy, action, scan, cancel, first);
   return answer instanceof Promise ? answer.then(again) : again(answer);
