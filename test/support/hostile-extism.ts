@@ -1,11 +1,13 @@
 import type { BreachReason } from "../../core/plugin/breach.ts";
-import { abstain, binaryOf, moduleOf } from "./wasm-plugin.ts";
+import { abstain, answerOf, binaryOf, moduleOf } from "./wasm-plugin.ts";
 
 /** A module that turns what Extism and WASI offer against their host, and the way in which each call of it ends. */
 export interface HostileExtism {
   readonly name: string;
   readonly reason: BreachReason;
   readonly module: string | Uint8Array;
+  /** The module that does so only where `when`, a condition in code, holds, and else answers as an ordinary plugin. */
+  readonly text?: (when: string) => string;
 }
 
 const more = `
@@ -20,7 +22,10 @@ const more = `
   (import "wasi_snapshot_preview1" "proc_raise" (func $proc_raise (param i32) (result i32)))`;
 
 function hostile(name: string, reason: BreachReason, body: string, rest = "(memory 1)"): HostileExtism {
-  return { name, reason, module: moduleOf(body, abstain, `${more} ${rest}`) };
+  const all = `${more} ${rest}`;
+  const text = (when: string): string =>
+    moduleOf(`(if ${when} (then ${body} ${answerOf(abstain)} (return (i32.const 0))))`, abstain, all);
+  return { name, reason, module: moduleOf(body, abstain, all), text };
 }
 
 /** Runs code again and again. */

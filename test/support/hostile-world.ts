@@ -7,7 +7,7 @@ import { hostileCalls } from "./hostile-call.ts";
 import { allowEverything } from "./pack.ts";
 import { PackFolders } from "./policy-pack.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
-import { folderOf } from "./wasm-plugin.ts";
+import { abstain, folderOf, moduleOf } from "./wasm-plugin.ts";
 
 /** One request on the wire. */
 export interface Answered {
@@ -15,14 +15,19 @@ export interface Answered {
   readonly tookMs: number;
 }
 
+/** A module that fails where `when`, a condition in code, holds, and else abstains. */
+interface HostileModule {
+  readonly text?: (when: string) => string;
+}
+
 /**
- * A gateway whose plugins are all of `hostileCalls`: each fails on inputs of one size, and abstains from any other. Its
+ * A gateway whose plugins are all of a suite: each fails on inputs of one size, and abstains from any other. Its
  * state is in memory: how long the disk takes is not what is asked.
  */
 export interface HostileWorld {
   readonly recorder: Recorder;
-  /** Calls a tool over a connection of its own, with so many bytes of text. */
-  connect(): Caller;
+  /** Calls a tool over a connection of its own, with the key of a tenant. */
+  connect(tenant?: Tenant): Caller;
   /** Threads of the pool that are there now. */
   threads(): Promise<number>;
   /** How often a plugin was stopped so far, by why. */
@@ -32,7 +37,11 @@ export interface HostileWorld {
   stop(): Promise<void>;
 }
 
+const tenants = ["acme", "mallory"] as const;
+type Tenant = (typeof tenants)[number];
+
 export interface Caller {
+  /** With so many bytes of text. */
   call(textBytes: number): Promise<Answered>;
   /** One call each `paceMs`, or as soon as the last was answered where that took longer. */
   callOn(paceMs: number, nextBytes: () => number): Calling;
@@ -54,17 +63,26 @@ export function hostileBytes(index: number): number {
   return (index + 4) * sizeStep + sizeStep / 2 - envelopeBytes;
 }
 
-export async function openHostileWorld(): Promise<HostileWorld> {
+/** With `usesPool` there is one plugin more, whose memory is so large that each call of it runs in the pool. */
+export async function openHostileWorld(
+  suite: readonly HostileModule[] = hostileCalls,
+  usesPool = false,
+): Promise<HostileWorld> {
   const folders = new PackFolders();
   const recorder = await startRecorder();
-  const key = `test-${randomBytes(32).toString("base64url")}`;
-  const paths = await Promise.all(hostileCalls.map((_, index) => writePlugin(folders, index)));
+  const keys = tenants.map((tenant) => ({ tenant, key: `test-${randomBytes(32).toString("base64url")}` }));
+  const paths = await Promise.all(suite.map((module, index) => writePlugin(folders, index, module)));
+  if (usesPool) paths.push(await folders.write(withLimits(folderOf("wide", moduleOf("", abstain, "(memory 32)")), 32)));
+  const rows = keys.map(
+    ({ tenant, key }) =>
+      `{ id: ${tenant}, tenant: ${tenant}, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }`,
+  );
   const gateway = await startGateway({
     ownProcess: true,
     files: allowEverything("packs/open"),
     config: `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
-keys: [{ id: ci, tenant: acme, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }]
+keys: [${rows.join(", ")}]
 upstreams: [{ name: remote, transport: http, url: "${recorder.url}", protocol: legacy, connection: shared }]
 policy: { deadline_ms: 10000, packs: [{ path: packs/open }], plugins: [${paths.map((path) => `{ path: "${path}", phases: [input] }`).join(", ")}] }
 state: { enabled: false }
@@ -74,7 +92,7 @@ log: { level: warn }
   const readMetrics = async (): Promise<string> => (await fetch(`${gateway.metricsUrl}/metrics`)).text();
   return {
     recorder,
-    connect: () => openCaller(gateway.url, key),
+    connect: (tenant = "acme") => openCaller(gateway.url, keys.find((each) => each.tenant === tenant)?.key ?? ""),
     threads: async () => Number(/^gateway_plugin_threads (\d+)$/m.exec(await readMetrics())?.[1]),
     breaches: async () => readBreaches(await readMetrics()),
     peakMemory: async () => {
@@ -89,12 +107,17 @@ log: { level: warn }
   };
 }
 
-function writePlugin(folders: PackFolders, index: number): Promise<string> {
+function writePlugin(folders: PackFolders, index: number, module: HostileModule): Promise<string> {
   const size = `(i32.shr_u (i32.wrap_i64 (call $input_length)) (i32.const ${Math.log2(sizeStep)}))`;
-  const text = hostileCalls[index]?.text(`(i32.eq ${size} (i32.const ${index + 4}))`) ?? "";
-  const files = folderOf(`hostile-${index}`, text);
-  const limits = "limits: { fuel: 50000000, memory_pages: 16 }\n";
-  return folders.write({ ...files, "plugin.yaml": files["plugin.yaml"] + limits });
+  const text = module.text?.(`(i32.eq ${size} (i32.const ${index + 4}))`) ?? "";
+  return folders.write(withLimits(folderOf(`hostile-${index}`, text), 16));
+}
+
+function withLimits(files: ReturnType<typeof folderOf>, pages: number): ReturnType<typeof folderOf> {
+  return {
+    ...files,
+    "plugin.yaml": `${files["plugin.yaml"]}limits: { fuel: 50000000, memory_pages: ${pages} }\n`,
+  };
 }
 
 function openCaller(url: string, key: string): Caller {

@@ -5,6 +5,7 @@ import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compileModule } from "../../../core/plugin/compiled-module.ts";
 import type { CompiledModule } from "../../../core/plugin/plugin-machine.ts";
 import { PluginPool, type PoolReply } from "../../../core/plugin/plugin-pool.ts";
+import { hostileExtism } from "../../support/hostile-extism.ts";
 import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";
 
 const fuel = 50_000_000;
@@ -12,8 +13,13 @@ const fuel = 50_000_000;
 const endless = Number.MAX_SAFE_INTEGER;
 const machines = new Map<CompiledModule, number>();
 
-async function compile(body: string): Promise<CompiledModule> {
-  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel, settings: {} });
+function compile(body: string): Promise<CompiledModule> {
+  return compileText(moduleOf(body));
+}
+
+async function compileText(module: string | Uint8Array): Promise<CompiledModule> {
+  const bytes = typeof module === "string" ? assemble(module) : module;
+  const compiled = await compileModule({ bytes, memoryPages: 16, fuel, settings: {} });
   machines.set(compiled, machines.size);
   return compiled;
 }
@@ -173,6 +179,25 @@ describe("PluginPool", () => {
     await call(pool, quick);
     const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
     expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["timeout", "overloaded"]);
+  });
+
+  it("[S35, S88] lets another tenant's call wait for two of a key whose calls are hostile to Extism, however many wait", async () => {
+    const { pool } = openPool(1, 60_000);
+    const modules = await Promise.all(hostileExtism.map(({ module }) => compileText(module)));
+    let ended = 0;
+    const flood = modules.map(async (module, index) => {
+      await call(pool, module, { plugin: `hostile ${index}`, tenant: "mallory", key: "many", fuel: 5_000_000 });
+      ended += 1;
+    });
+    const waits: number[] = [];
+    for (let round = 0; round < 8; round++) {
+      const before = ended;
+      expect(await call(pool, quick, { tenant: "acme", plugin: "ordinary" })).to.have.property("answer");
+      waits.push(ended - before);
+    }
+    expect(Math.max(...waits)).to.be.at.most(2);
+    expect(ended).to.be.lessThan(modules.length);
+    await Promise.all(flood);
   });
 
   it("has threads that give way to the process, where the system has priorities for threads", async () => {
