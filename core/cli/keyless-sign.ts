@@ -12,6 +12,10 @@ export interface KeylessServices {
   readonly tsa: string | undefined;
 }
 
+/** Logs of Rekor v2 have another address for entries, to which `attest` of sigstore 4 does not write. */
+const noRekorV2 =
+  "; a log of Rekor v2 is verified, but not written to yet: leave `--rekor` out and prove the time with `--tsa`";
+
 /** For each request, which is sent twice at most. */
 const options = { timeout: 30_000, retry: 1 } as const;
 
@@ -43,7 +47,7 @@ function describeFailure(cause: unknown, { fulcio, rekor, tsa }: KeylessServices
     case "CA_CREATE_SIGNING_CERTIFICATE_ERROR":
       return `expected a certificate of \`${fulcio}\`, got ${reason}`;
     case "TLOG_CREATE_ENTRY_ERROR":
-      return `expected a log entry of \`${rekor}\`, got ${reason}`;
+      return `expected a log entry of \`${rekor}\`, got ${reason}${reason === "HTTP 404" ? noRekorV2 : ""}`;
     case "TSA_CREATE_TIMESTAMP_ERROR":
       return `expected a time stamp of \`${tsa}\`, got ${reason}`;
     default:

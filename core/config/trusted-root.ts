@@ -49,12 +49,15 @@ function memberOf(object: JsonObject, key: string): Json | undefined {
 
 /** Returns the reason why a trusted root cannot prove identities; completes "expected …". */
 function misfitOf(json: JsonObject): string | undefined {
-  const { certificateAuthorities, timestampAuthorities, tlogs } = toTrustMaterial(TrustedRoot.fromJSON(json));
+  const root = TrustedRoot.fromJSON(json);
+  const { certificateAuthorities, timestampAuthorities, tlogs } = toTrustMaterial(root);
   const authorities = [...certificateAuthorities, ...timestampAuthorities];
   if (authorities.some(({ certChain }) => certChain.length === 0)) return "certificates in each chain, got none";
   if (authorities.some(({ certChain }) => certChain.some(hasUnreadLimit))) {
     return "authorities without a critical extension that is not read, got one";
   }
+  if (!startsOf(root).every((start) => start !== undefined))
+    return "a start of validity of each authority and log, got none";
   if (certificateAuthorities.length === 0) return "at least one certificate authority, got none";
   if (timestampAuthorities.length > 0 || tlogs.length > 0) return undefined;
   return "a time stamping authority or a transparency log, got neither";
@@ -67,4 +70,11 @@ function hasUnreadLimit({ extensions }: X509Certificate): boolean {
   return extensions.some(
     ({ subs: [name, , value] }) => value !== undefined && !readWhereCritical.has(name?.toOID() ?? ""),
   );
+}
+
+/** The library takes an authority or a log without a start for one that was always valid. */
+function startsOf(root: TrustedRoot): readonly (Date | undefined)[] {
+  const authorities = [...root.certificateAuthorities, ...root.timestampAuthorities].map(({ validFor }) => validFor);
+  const logs = [...root.tlogs, ...root.ctlogs].map(({ publicKey }) => publicKey?.validFor);
+  return [...authorities, ...logs].map((validFor) => validFor?.start);
 }

@@ -138,6 +138,11 @@ describe("pack sign --keyless", () => {
       service.refused = path;
       await expectFailure(sign(words), `expected ${what} of \`${url}\`, got HTTP 400`);
     }
+    service.refused = "/api/v1/log/entries";
+    service.refusal = 404;
+    const advice = "leave `--rekor` out and prove the time with `--tsa`";
+    const unwritten = `HTTP 404; a log of Rekor v2 is verified, but not written to yet: ${advice}`;
+    await expectFailure(sign(words), `expected a log entry of \`${url}\`, got ${unwritten}`);
     await service.stop();
     service = undefined;
     await expectFailure(sign(words), `expected a certificate of \`${url}\`, got no answer (ECONNREFUSED)`);

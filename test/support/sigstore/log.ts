@@ -27,9 +27,10 @@ export class Log {
     this.#sign = (bytes) => sign("sha256", bytes, privateKey);
   }
 
-  /** The entry, first of two in the log. Without a promise it has no time. */
-  enter(logged: Logged, at: Date, promised = true): Entry {
-    const body = Buffer.from(canonicalJson(bodyOf(logged)));
+  /** The entry, first of two in the log. Without a promise it has no time; Rekor v2 promises nothing. */
+  enter(logged: Logged, at: Date, isPromised = true, rekor: 1 | 2 = 1): Entry {
+    const promised = isPromised && rekor === 1;
+    const body = Buffer.from(canonicalJson(rekor === 1 ? bodyOf(logged) : secondBodyOf(logged)));
     const [integratedTime, logIndex] = [at.getTime() / 1000, 0];
     const promise = canonicalJson({
       body: body.toString("base64"),
@@ -44,7 +45,7 @@ export class Log {
     return {
       logIndex: String(logIndex),
       logId: { keyId: this.id },
-      kindVersion: { kind: "dsse", version: "0.0.1" },
+      kindVersion: { kind: "dsse", version: `0.0.${rekor}` },
       integratedTime: promised ? String(integratedTime) : "0",
       inclusionPromise: promised ? { signedEntryTimestamp: this.#sign(Buffer.from(promise)) } : undefined,
       inclusionProof,
@@ -80,6 +81,15 @@ function bodyOf({ payload, signature, certificate }: Logged): Parameters<typeof 
       signatures: [{ signature: Buffer.from(signature).toString("base64"), verifier }],
     },
   };
+}
+
+/** The body as Rekor v2 writes it. */
+function secondBodyOf({ payload, signature, certificate }: Logged): Parameters<typeof canonicalJson>[0] {
+  const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
+  const verifier = { keyDetails: "PKIX_ECDSA_P256_SHA_256", x509Certificate: { rawBytes: base64(certificate) } };
+  const payloadHash = { algorithm: "SHA2_256", digest: base64(hash(payload)) };
+  const spec = { dsseV002: { payloadHash, signatures: [{ content: base64(signature), verifier }] } };
+  return { apiVersion: "0.0.2", kind: "dsse", spec };
 }
 
 function number(value: number, bytes: number): Buffer {

@@ -18,8 +18,9 @@ interface EntryRequest {
 export class SigstoreService {
   /** With which a build may ask `/oidc` for its token. */
   readonly buildToken = "canary-build";
-  /** The path of a request that is answered with HTTP 400. */
+  /** The path of a request that is answered with `refusal`. */
   refused: string | undefined;
+  refusal: 400 | 404 = 400;
   readonly #server: Server;
 
   private constructor(server: Server) {
@@ -39,7 +40,7 @@ export class SigstoreService {
       }
       const body = JSON.parse(await textOf(request));
       response.statusCode = 201;
-      if (request.url === service.refused) response.writeHead(400).end('{"message":"no"}');
+      if (request.url === service.refused) response.writeHead(service.refusal).end('{"message":"no"}');
       else if (request.url === "/api/v2/signingCert") response.end(JSON.stringify(certify(world, body, how)));
       else if (request.url === "/api/v1/timestamp") {
         response.end(world.timeAuthority.stampDigest(Buffer.from(body.artifactHash, "base64"), signedAt));

@@ -4,7 +4,7 @@ import { dsse } from "@sigstore/core";
 import { payloadType } from "../../../core/trust/statement.ts";
 import { Authority, codeSigning, extendedKeyUsage, extension, makeKeys, type Validity } from "./authority.ts";
 import { der, sequence, utf8 } from "./der.ts";
-import { Log } from "./log.ts";
+import { Log, type Logged } from "./log.ts";
 import { TimeAuthority } from "./time-authority.ts";
 
 export const issuer = "https://id.example";
@@ -35,6 +35,12 @@ export interface Signing {
   readonly stamped?: Uint8Array;
   readonly log?: Log | null;
   readonly promised?: boolean;
+  /** The version of the log's entries. */
+  readonly rekor?: 1 | 2;
+  /** What the log is told of in place of the signature. */
+  readonly logged?: Partial<Logged>;
+  /** A second time stamp. */
+  readonly alsoStampedAt?: Date;
   /** Knows the certificate. */
   readonly certificateLog?: Log;
   readonly at?: Date;
@@ -43,7 +49,8 @@ export interface Signing {
 /** What a TrustedRoot says otherwise. */
 export interface RootChange {
   readonly authorityValidFor?: { readonly start: string; readonly end?: string };
-  readonly logValidFor?: { readonly start: string; readonly end?: string };
+  readonly logValidFor?: { readonly start?: string; readonly end?: string };
+  readonly timeAuthorityValidFor?: { readonly start: string; readonly end?: string };
   readonly authorities?: readonly Authority[];
   readonly timeAuthorities?: readonly TimeAuthority[];
   readonly logs?: readonly Log[];
@@ -77,7 +84,7 @@ export class SigstoreWorld {
       tlogs: logs.map(tellLog),
       certificateAuthorities: authorities.map(({ chain }) => tell(chain, change.authorityValidFor ?? { start })),
       ctlogs: certificateLogs.map(tellLog),
-      timestampAuthorities: timeAuthorities.map(({ chain }) => tell(chain, { start })),
+      timestampAuthorities: timeAuthorities.map(({ chain }) => tell(chain, change.timeAuthorityValidFor ?? { start })),
     });
   }
 
@@ -89,9 +96,12 @@ export class SigstoreWorld {
     const bundle = toDSSEBundle({ artifact: payload, artifactType: payloadType, signature, certificate });
     if (timeAuthority !== null) {
       const signedTimestamp = timeAuthority.stamp(how.stamped ?? signature, at);
-      bundle.verificationMaterial.timestampVerificationData = { rfc3161Timestamps: [{ signedTimestamp }] };
+      const more = how.alsoStampedAt === undefined ? [] : [timeAuthority.stamp(signature, how.alsoStampedAt)];
+      const rfc3161Timestamps = [signedTimestamp, ...more].map((each) => ({ signedTimestamp: each }));
+      bundle.verificationMaterial.timestampVerificationData = { rfc3161Timestamps };
     }
-    const entry = log?.enter({ payload, signature, certificate }, at, how.promised);
+    const logged = { payload, signature, certificate, ...how.logged };
+    const entry = log?.enter(logged, at, how.promised, how.rekor);
     if (entry !== undefined) bundle.verificationMaterial.tlogEntries = [entry];
     return `${JSON.stringify(bundleToJSON(bundle))}\n`;
   }
