@@ -19,7 +19,7 @@ let compiled: Promise<unknown> | undefined;
  * not installed.
  */
 export async function openCedar(): Promise<Cedar> {
-  requireOptional("cedar", "the engine `cedar`", "ENGINE_INVALID");
+  requireOptional("cedar", "an engine `cedar` or `cedar-agent`", "ENGINE_INVALID");
   compiled ??= compile();
   await compiled;
   return loadAnew(packageName) as Cedar;
