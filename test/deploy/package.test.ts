@@ -139,6 +139,14 @@ describe("the package of npm", function () {
     });
   });
 
+  it("is the command `gateway` where it is given one", async () => {
+    const { version } = JSON.parse(await readFile(join(folder, "one/package.json"), "utf8"));
+    const program = join(place, "node_modules/.bin/agent-governance-gateway");
+    expect((await runProgram(program, ["--version"])).stdout.trim()).to.equal(version);
+    const { stdout } = await runProgram(program, ["keys", "new", "--id", "agent", "--json"]);
+    expect(JSON.parse(stdout).entry).to.include({ id: "agent" });
+  });
+
   it("names nothing of the machine that built it, and holds no private key", async () => {
     const top = join(place, "node_modules/agent-governance-gateway");
     const entries = await readdir(top, { recursive: true, withFileTypes: true });
