@@ -115,16 +115,29 @@ export class StreamGuard<Event> {
 
   /** Releases what may leave before the answer is whole, after judging it where enough has come. */
   async release(): Promise<Release<Event>> {
-    const channels = [...this.#channels.values()];
-    const { holdback, judge, reader } = this.#options;
-    if (holdback === 0) for (const channel of channels) channel.clear([]);
-    else if (channels.some(({ isDue }) => isDue)) {
-      // What is of use only once it is whole is judged then.
-      const evaluation = await judge(this.#texts((pointer) => !reader.isWhole(pointer)));
-      if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
-      this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));
+    const { holdback, judge } = this.#options;
+    if (holdback === 0) for (const channel of this.#channels.values()) channel.clear([]);
+    else {
+      const isMeant = this.#dueTexts();
+      if (isMeant !== null) {
+        const evaluation = await judge(this.#texts(isMeant));
+        if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
+        this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions), isMeant);
+      }
     }
     return { kind: "released", events: this.#take(({ isLast }) => isLast) };
+  }
+
+  /**
+   * The texts to judge now; null where too little has come. Values of the provider are judged alone: a policy that looks for the
+   * text of an answer is not asked before there is one. What is of use only once it is whole is judged then.
+   */
+  #dueTexts(): ((pointer: string) => boolean) | null {
+    const { reader } = this.#options;
+    const due = [...this.#channels].filter(([, { isDue }]) => isDue);
+    if (due.length === 0) return null;
+    if (due.every(([pointer]) => pointer.startsWith(unknownRoot))) return (pointer) => pointer.startsWith(unknownRoot);
+    return (pointer) => !reader.isWhole(pointer);
   }
 
   /** True where the upstream itself ended the answer with an error. */
@@ -194,11 +207,13 @@ export class StreamGuard<Event> {
   #clear(
     redactions: readonly Redaction[],
     clear: (channel: StreamChannel, redactions: readonly Redaction[]) => void,
+    isMeant: (pointer: string) => boolean = () => true,
   ): void {
     if (redactions.some(({ pointer }) => pointer.startsWith(outputRoot + unknownRoot))) {
       throw new GatewayError("POLICY_BLOCKED", "policy replaces a text in a member that the gateway does not know");
     }
     for (const [pointer, channel] of this.#channels) {
+      if (!isMeant(pointer)) continue;
       const own =
         redactions.length === 0 ? redactions : redactions.filter((each) => each.pointer === outputRoot + pointer);
       clear(channel, own);

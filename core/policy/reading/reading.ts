@@ -2,7 +2,6 @@ import type { ActionEnvelope } from "../../action/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { memberPointer } from "../../action/json-pointer.ts";
 import type { Redaction } from "../../action/policy.ts";
-import { redactOutput } from "../../action/redaction.ts";
 import type { OutputPart, OutputScan } from "./output-scan.ts";
 import { edgeRanges, PlainText, reach, type SourceRange } from "./plain-text.ts";
 
@@ -29,7 +28,7 @@ interface View {
 /**
  * An answer as a reader takes it, for a policy that has judged it as it stands: the member `as_read` of the output holds
  * texts with characters as they are read, and the texts of lists joined, once without anything between them and once with
- * blanks. What the policy has redacted already is redacted in it, and long texts of the answer are empty.
+ * blanks. What the policy has redacted already is redacted in it; beside it the answer stands as it was judged, its long texts empty.
  */
 export class Reading {
   readonly action: ActionEnvelope;
@@ -41,7 +40,7 @@ export class Reading {
   /** `own`: merged redactions that fit the action's output. */
   constructor(action: ActionEnvelope, scan: OutputScan, own: readonly Redaction[]) {
     this.#own = groupByPointer(own);
-    const output = withoutLong(redactOutput(action.output as Json, own)) as JsonObject;
+    const output = withoutLong(action.output as Json) as JsonObject;
     let member = usualMember;
     while (Object.hasOwn(output, member)) member += "_";
     this.#prefix = memberPointer(root, member);
@@ -56,7 +55,7 @@ export class Reading {
   place(redactions: readonly Redaction[]): readonly Redaction[] {
     return redactions.flatMap((redaction) => {
       const view = this.#viewAt(redaction.pointer);
-      // The answer was judged as it stands; texts that were redacted since have other places.
+      // The answer itself was judged before.
       if (view === undefined) return [];
       return this.#rest(view.plain.sourcesOf(redaction.start, redaction.end)).map(({ source, from, to }, index) => ({
         rule: redaction.rule,

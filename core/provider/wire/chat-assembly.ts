@@ -1,4 +1,5 @@
 import { isGiven, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { padding } from "./repeated.ts";
 import { indexAt, invalid, isText, objectAt, objectsAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
@@ -78,7 +79,11 @@ const headMembers = ["id", "object", "created", "model", "service_tier", "system
 const thinking = "reasoning_content";
 /** Ratings of the prompt and the response by a provider's filters. */
 const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
-const knownInChunk: ReadonlySet<string> = new Set([...headMembers, ...filterMembers, "choices", "usage", "error"]);
+const knownInChunk: ReadonlySet<string> = new Set([
+  ...headMembers,
+  ...filterMembers,
+  ...["choices", "usage", "error", padding],
+]);
 const knownInChoice: ReadonlySet<string> = new Set([...filterMembers, "index", "delta", "finish_reason"]);
 const knownInDelta: ReadonlySet<string> = new Set([...messageTexts, "role", "tool_calls", "function_call"]);
 const knownInCall: ReadonlySet<string> = new Set(["index", "id", "type", "function"]);

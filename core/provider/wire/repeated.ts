@@ -8,8 +8,9 @@ const repeating: ReadonlySet<string> = new Set([
   "token_ids",
   "prompt_token_ids",
 ]);
-/** Random text that hides the length of a chunk. */
-const padding = "obfuscation";
+/** Random letters and digits that hide the length of a chunk: too few for what policies look for, and no number. */
+export const padding = "obfuscation";
+const plainPadding = /^(?!\d+$)[A-Za-z0-9]{0,16}$/;
 /** Arguments of a tool, whose members are the tool's own. */
 const foreign: ReadonlySet<string> = new Set(["input", "arguments"]);
 /** In JSON a name may be escaped. */
@@ -50,9 +51,9 @@ function stripObject(object: JsonObject): JsonObject {
   return changed ?? object;
 }
 
-/** Clients expect the member: an empty list, or null; undefined for one that nobody reads. */
+/** Clients expect the member: an empty list, or null; undefined for padding that may be something else. */
 function stripMember(name: string, value: Json): Json | undefined {
-  if (name === padding && typeof value === "string") return undefined;
+  if (name === padding) return typeof value === "string" && plainPadding.test(value) ? value : undefined;
   if (foreign.has(name)) return value;
   if (!repeating.has(name)) return strip(value);
   if (Array.isArray(value)) return value.length === 0 ? value : [];

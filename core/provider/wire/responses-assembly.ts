@@ -1,5 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { WireEvent } from "./event-reader.ts";
+import { padding } from "./repeated.ts";
 import {
   isItemEvent,
   isResponseEvent,
@@ -191,7 +192,7 @@ export class ResponsesAssembly {
     const read = memberRead(data, type);
     for (const name of knownInEvent) {
       if (structure.has(name)) this.#unknown(name === read ? undefined : data[name], `/${name}`, step);
-      else this.#own(data[name], `/${name}`, step);
+      else if (name !== padding) this.#own(data[name], `/${name}`, step);
     }
     if (read === "part") this.#reportPart(data.part as JsonObject, "/part", step);
     if (read === "item") this.#reportItem(data.item as JsonObject, "/item", step);
