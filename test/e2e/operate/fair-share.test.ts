@@ -185,7 +185,9 @@ describe("what one key and one tenant may spend", () => {
       });
       expect(effects).to.deep.equal(nothing);
       expect((await call("foreign")).status).to.equal(200);
-      await sleep(refusalIn(await call("operator")).retry_after * 1_000);
+      // On a busy machine its time may have come already.
+      const next = await call("operator");
+      if (next.status !== 200) await sleep(refusalIn(next).retry_after * 1_000);
       expect((await call("operator")).status).to.equal(200);
       await exhaust("operator", costly);
       await expectOperatorsServed("operator");
