@@ -104,7 +104,8 @@ interface Edit {
   readonly members: Map<string, Edit>;
 }
 
-function groupByText(redactions: readonly Redaction[]): Map<string, Redaction[]> {
+/** Groups redactions by their pointer, in their order. */
+export function groupByText(redactions: readonly Redaction[]): ReadonlyMap<string, readonly Redaction[]> {
   const groups = new Map<string, Redaction[]>();
   for (const redaction of redactions) {
     const group = groups.get(redaction.pointer);

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { Client, type Dispatcher } from "undici";
+import { Client } from "undici";
 import { GatewayError } from "../action/error.ts";
+import { readBody } from "../egress/body.ts";
 import type { HostSource } from "../egress/destination.ts";
 import { EgressError, type EgressGuard } from "../egress/egress-guard.ts";
 
@@ -90,19 +91,6 @@ export class HttpExchange {
   #sourceOf(url: URL): HostSource {
     return url.hostname === this.#host ? "configuration" : "answer";
   }
-}
-
-/** Returns undefined where there are more bytes. */
-async function readBody(stream: Dispatcher.ResponseData["body"], maxBytes: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // Leaving the loop destroys the body, and with it the connection.
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, size);
 }
 
 function reasonOf(cause: unknown): string {

@@ -1,10 +1,8 @@
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { GatewayError } from "../action/error.ts";
-import { isJsonObject, type Json } from "../action/json.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
+import type { Json, JsonObject } from "../action/json.ts";
 import { type ExtensionClaim, extensionKinds } from "../trust/verified-extension.ts";
 import { artifactError } from "./file-name.ts";
+import { readStateFile } from "./state-file.ts";
 
 /** The release of an extension that a pull has written into a folder. */
 export interface ExtensionLock extends ExtensionClaim {
@@ -25,19 +23,8 @@ export function lockPath(folder: string): string {
 }
 
 /** Reads the lock file of a folder; undefined where there is none. Throws STATE_UNUSABLE where it cannot be read. */
-export async function readLock(folder: string): Promise<ExtensionLock | undefined> {
-  const path = lockPath(folder);
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(path);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
-    throw new GatewayError("STATE_UNUSABLE", `\`${path}\` cannot be read: ${code ?? String(cause)}`, { cause });
-  }
-  const lock = parseLock(bytes);
-  if (lock !== undefined) return lock;
-  throw new GatewayError("STATE_UNUSABLE", `\`${path}\`: expected the lock file of a pull; restore it`);
+export function readLock(folder: string): Promise<ExtensionLock | undefined> {
+  return readStateFile({ path: lockPath(folder), bounds, read: readMembers, noun: "the lock file of a pull" });
 }
 
 /** Returns the bytes of a lock file. */
@@ -61,16 +48,10 @@ export function requireSameExtension(lock: ExtensionLock | undefined, { kind, na
   throw artifactError(`expected the ${lock.kind} \`${lock.name}\` in this folder, got the ${kind} \`${name}\``);
 }
 
-function parseLock(bytes: Buffer): ExtensionLock | undefined {
-  let value: Json;
-  try {
-    value = parseStrictJson(bytes, bounds);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(value) || value.lock_version !== 1) return undefined;
-  const { name, version, sequence, source, artifact, digest } = value;
-  const kind = extensionKinds.find((each) => each === value.kind);
+function readMembers(object: JsonObject): ExtensionLock | undefined {
+  if (object.lock_version !== 1) return undefined;
+  const { name, version, sequence, source, artifact, digest } = object;
+  const kind = extensionKinds.find((each) => each === object.kind);
   if (kind === undefined || typeof name !== "string" || typeof version !== "string") return undefined;
   if (typeof source !== "string" || typeof sequence !== "number") return undefined;
   if (!isDigest(artifact) || !isDigest(digest)) return undefined;

@@ -1,7 +1,5 @@
-import { readFile } from "node:fs/promises";
-import { GatewayError } from "../action/error.ts";
-import { isJsonObject, type Json } from "../action/json.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
+import type { JsonObject } from "../action/json.ts";
+import { readStateFile } from "./state-file.ts";
 
 /** The newest metadata of a TUF repository that an update has verified. */
 export interface TufState {
@@ -23,19 +21,9 @@ export function tufStatePath(file: string): string {
 }
 
 /** Reads the state beside a trusted root; undefined where there is none. Throws STATE_UNUSABLE where it cannot be read. */
-export async function readTufState(file: string): Promise<TufState | undefined> {
-  const path = tufStatePath(file);
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(path);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
-    throw new GatewayError("STATE_UNUSABLE", `\`${path}\` cannot be read: ${code ?? String(cause)}`, { cause });
-  }
-  const state = parse(bytes);
-  if (state !== undefined) return state;
-  throw new GatewayError("STATE_UNUSABLE", `\`${path}\`: expected the state of \`gateway trust update\`; restore it`);
+export function readTufState(file: string): Promise<TufState | undefined> {
+  const noun = "the state of `gateway trust update`";
+  return readStateFile({ path: tufStatePath(file), bounds, read: readMembers, noun });
 }
 
 /** Returns the bytes of a state. */
@@ -44,15 +32,9 @@ export function encodeTufState({ url, firstRoot, root, timestamp, snapshot }: Tu
   return Buffer.from(`${JSON.stringify(members, null, 2)}\n`);
 }
 
-function parse(bytes: Buffer): TufState | undefined {
-  let value: Json;
-  try {
-    value = parseStrictJson(bytes, bounds);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(value) || value.state_version !== 1) return undefined;
-  const { url, first_root: firstRoot, root, timestamp, snapshot } = value;
+function readMembers(object: JsonObject): TufState | undefined {
+  if (object.state_version !== 1) return undefined;
+  const { url, first_root: firstRoot, root, timestamp, snapshot } = object;
   if (typeof url !== "string" || typeof firstRoot !== "string" || typeof root !== "string") return undefined;
   if (typeof timestamp !== "string" || typeof snapshot !== "string") return undefined;
   return { url, firstRoot, root, timestamp, snapshot };

@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks";
-import { type Dispatcher, Pool } from "undici";
+import { Pool } from "undici";
 import type { CancelSignal } from "../../action/cancellation.ts";
 import { contentDigest } from "../../action/canonical-json.ts";
+import { readBody } from "../../egress/body.ts";
 import { type BreakerState, CircuitBreaker } from "../../egress/breaker.ts";
 import type { EgressGuard } from "../../egress/egress-guard.ts";
 import { EngineError } from "../engine-fault.ts";
@@ -109,7 +110,7 @@ export class PolicyServer {
     });
     const encoding = headers["content-encoding"];
     const isPlain = encoding === undefined || encoding === "identity";
-    return { status: statusCode, isPlain, body: await readBody(stream) };
+    return { status: statusCode, isPlain, body: await readBody(stream, maxAnswerBytes) };
   }
 }
 
@@ -119,18 +120,6 @@ interface ServerResponse {
   readonly isPlain: boolean;
   /** Undefined where it is too large. */
   readonly body: Buffer | undefined;
-}
-
-async function readBody(stream: Dispatcher.ResponseData["body"]): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // Leaving the loop destroys the body, and with it the connection.
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxAnswerBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, size);
 }
 
 function accept({ status, isPlain, body }: ServerResponse): ServerAnswer {

@@ -2,6 +2,7 @@ import type { ActionEnvelope } from "../../action/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { memberPointer } from "../../action/json-pointer.ts";
 import type { Redaction } from "../../action/policy.ts";
+import { groupByText } from "../../action/redaction.ts";
 import type { OutputPart, OutputScan } from "./output-scan.ts";
 import { edgeRanges, PlainText, reach, type SourceRange } from "./plain-text.ts";
 
@@ -39,7 +40,7 @@ export class Reading {
 
   /** `own`: merged redactions that fit the action's output. */
   constructor(action: ActionEnvelope, scan: OutputScan, own: readonly Redaction[]) {
-    this.#own = groupByPointer(own);
+    this.#own = groupByText(own);
     const output = withoutLong(action.output as Json) as JsonObject;
     let member = usualMember;
     while (Object.hasOwn(output, member)) member += "_";
@@ -143,14 +144,4 @@ function plainName(name: string): string {
   const plain = new PlainText();
   plain.add(0, name, { from: 0, to: name.length, fromByte: 0 }, []);
   return plain.text;
-}
-
-function groupByPointer(redactions: readonly Redaction[]): ReadonlyMap<string, readonly Redaction[]> {
-  const groups = new Map<string, Redaction[]>();
-  for (const redaction of redactions) {
-    const group = groups.get(redaction.pointer);
-    if (group === undefined) groups.set(redaction.pointer, [redaction]);
-    else group.push(redaction);
-  }
-  return groups;
 }

@@ -6,6 +6,7 @@ import { valueAt } from "../../../core/action/json-pointer.ts";
 import type { Redaction } from "../../../core/action/policy.ts";
 import { redactOutput } from "../../../core/action/redaction.ts";
 import { type AnswerReader, StreamGuard } from "../../../core/road/stream.ts";
+import { findSecret, secret } from "../../support/secret.ts";
 
 interface Delta {
   readonly pointer: string;
@@ -16,7 +17,6 @@ interface Delta {
   readonly call?: boolean;
 }
 
-const secret = "AKIA1234567890ABCDEF";
 const holdback = 32;
 
 function readerOf(whole: readonly string[] = []): AnswerReader<Delta> {
@@ -49,19 +49,6 @@ function judgeWith(decision: "allow" | "block", seen: Json[] = []): (output: Jso
       redactions: decision === "allow" ? redactions : [],
     } as unknown as Evaluation;
   };
-}
-
-function findSecret(value: Json | undefined, pointer: string): Redaction[] {
-  if (typeof value === "object" && value !== null) {
-    return Object.entries(value).flatMap(([name, member]) => findSecret(member as Json, `${pointer}/${name}`));
-  }
-  if (typeof value !== "string") return [];
-  const found: Redaction[] = [];
-  for (let at = value.indexOf(secret); at !== -1; at = value.indexOf(secret, at + 1)) {
-    const start = Buffer.byteLength(value.slice(0, at));
-    found.push({ rule: "x.secret", pointer, start, end: start + secret.length, replacement: "[key]" });
-  }
-  return found;
 }
 
 async function pass(

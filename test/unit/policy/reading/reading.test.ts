@@ -8,8 +8,7 @@ import { judgeAnswer, scanAnswer } from "../../../../core/policy/reading/judge-r
 import { plainCharacter } from "../../../../core/policy/reading/plain-character.ts";
 import { makeAction } from "../../../support/action.ts";
 import { growthOf, maxGrowth } from "../../../support/duration.ts";
-
-const secret = "AKIA1234567890ABCDEF";
+import { findSecret, secret } from "../../../support/secret.ts";
 
 /** Redacts the secret in every text of an answer, `as_read` included. */
 const finder: Policy = {
@@ -22,19 +21,6 @@ const finder: Policy = {
     redactions: findSecret(output as Json, "/output"),
   }),
 };
-
-function findSecret(value: Json, pointer: string): Redaction[] {
-  if (typeof value === "object" && value !== null) {
-    return Object.entries(value).flatMap(([name, member]) => findSecret(member as Json, `${pointer}/${name}`));
-  }
-  if (typeof value !== "string") return [];
-  const found: Redaction[] = [];
-  for (let at = value.indexOf(secret); at !== -1; at = value.indexOf(secret, at + 1)) {
-    const start = Buffer.byteLength(value.slice(0, at));
-    found.push({ rule: "x.secret", pointer, start, end: start + secret.length, replacement: "[key]" });
-  }
-  return found;
-}
 
 function shown(output: Json): Json {
   const judged = withOutput(makeAction(), output);
