@@ -3,7 +3,6 @@ import fc from "fast-check";
 import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import { valueAt } from "../../../core/action/json-pointer.ts";
-import type { Redaction } from "../../../core/action/policy.ts";
 import { redactOutput } from "../../../core/action/redaction.ts";
 import { type AnswerReader, StreamGuard } from "../../../core/road/stream.ts";
 import { findSecret, secret } from "../../support/secret.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { withOutput } from "../../../../core/action/envelope.ts";
 import type { Json } from "../../../../core/action/json.ts";
-import type { Policy, Redaction, Verdict } from "../../../../core/action/policy.ts";
+import type { Policy, Verdict } from "../../../../core/action/policy.ts";
 import { findRedactionFault, mergeRedactions, redactOutput } from "../../../../core/action/redaction.ts";
 import { judgeAnswer, scanAnswer } from "../../../../core/policy/reading/judge-reading.ts";
 import { plainCharacter } from "../../../../core/policy/reading/plain-character.ts";
