@@ -2,9 +2,11 @@ import type { GatewayConfig, OauthConfig } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { oauthChallenge } from "../gateway/protected-resource.ts";
 import { AccessRule, type CallerRule, type Challenge, keyChallenge, TokenRule } from "../http/access.ts";
+import { FailureRate } from "../http/rate.ts";
 import type { AccessTokens } from "../identity/access-token.ts";
 import { KeyRing } from "../identity/key-ring.ts";
 import type { Log } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import { elapsedMs } from "./identity.ts";
 
 /** The parts that find out who calls. */
@@ -16,17 +18,29 @@ export interface AccessParts {
   readonly callerRule: CallerRule;
   /** Answers those of the gateway port that cannot be identified. */
   readonly challenge: Challenge;
+  /** Counts failed attempts to authenticate at the gateway port and the metrics port. */
+  readonly failures: FailureRate;
 }
 
 /** Opens the keys and, where OAuth is configured, the access tokens. Without it nothing of jose is loaded. */
-export async function openAccess(config: GatewayConfig, log: Log, egress: EgressGuard): Promise<AccessParts> {
+export async function openAccess(
+  config: GatewayConfig,
+  log: Log,
+  egress: EgressGuard,
+  metrics: Metrics,
+): Promise<AccessParts> {
   const { oauth } = config;
   const keys = new KeyRing(config.keys, tokenTenantsOf(oauth));
   const keyRule = new AccessRule(keys, config.mcpGateway.anonymousTenant);
-  if (oauth === null) return { keys, keyRule, callerRule: keyRule, challenge: keyChallenge };
+  const failures = new FailureRate({
+    perMinute: config.limits.unauthenticatedPerMinute,
+    elapsedMs,
+    onLimited: () => metrics.shareRefused("address"),
+  });
+  if (oauth === null) return { keys, keyRule, callerRule: keyRule, challenge: keyChallenge, failures };
   const tokens = await openAccessTokens(oauth, log, egress);
   const callerRule = new TokenRule(keys, keyRule, (token) => tokens.authenticate(token));
-  return { keys, keyRule, callerRule, challenge: oauthChallenge(oauth) };
+  return { keys, keyRule, callerRule, challenge: oauthChallenge(oauth), failures };
 }
 
 function tokenTenantsOf(oauth: OauthConfig | null): ReadonlySet<string> {

@@ -172,7 +172,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
-  const access = await openAccess(config, log, egress);
+  const access = await openAccess(config, log, egress, metrics);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: access.keys });
   const participants: readonly Participant[] = [
     approvalParticipant(approvals.queue),

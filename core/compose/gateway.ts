@@ -137,7 +137,10 @@ function openListener(
   const { config, metrics, log } = parts;
   const renderers = [renderModelError, renderMcpError, renderHookError];
   const challenge = port === "gateway" ? parts.challenge : keyChallenge;
-  const app = buildApp(port, { routes, renderers, guard: requestGuardOf(parts), challenge, metrics, log, newId });
+  // The admin port has a limit of its own.
+  const failures = port === "admin" ? null : parts.failures;
+  const guard = requestGuardOf(parts);
+  const app = buildApp(port, { routes, renderers, guard, challenge, failures, metrics, log, newId });
   const numbers = {
     gateway: config.listen.gatewayPort,
     admin: config.listen.adminPort,
@@ -158,6 +161,7 @@ function openLive(parts: Parts): LiveEndpoint {
     places: new LivePlaces(config.limits),
     bounds: jsonBounds(config),
     fairShare: parts.fairShare,
+    failures: parts.failures,
     guard: (request) => guard.check(request),
     callerOf: ({ rawHeaders }) => keyRule.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),

@@ -316,6 +316,10 @@ export const limitsSchema = object(
       "Connections to `/v1/ws` of one address that have sent no key yet. A further one ends the oldest of them.",
       { minimum: 1, maximum: 100_000, default: 16 },
     ),
+    unauthenticated_per_minute: integer(
+      "Failed attempts to authenticate at the gateway port, per address and minute, as a token bucket: requests with an unknown key or an invalid access token, and messages on `/v1/ws` before a valid key. Valid keys and tokens are not affected. An IPv6 address counts with its /64.",
+      { minimum: 1, maximum: 1_000_000, default: 600 },
+    ),
     key_share_percent: integer(
       "Percentage of `mcp_gateway.max_sessions`, of each `upstreams[].max_connections`, of `max_websockets`, and of `approvals.max_pending` and `approvals.max_held_bytes` that one key may use.",
       { minimum: 1, maximum: 100, default: 25 },

@@ -9,8 +9,9 @@ import { didYouMean } from "../action/suggestion.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
-import type { CallerRule, Challenge } from "./access.ts";
+import { addressOf, type CallerRule, type Challenge } from "./access.ts";
 import type { FairShare, Spending } from "./fair-share.ts";
+import type { FailureRate } from "./rate.ts";
 import { retryAfterHeader } from "./refusal.ts";
 import type { RequestGuard } from "./request.ts";
 
@@ -69,6 +70,8 @@ interface AppParts {
   readonly renderers: readonly ErrorRenderer[];
   readonly guard: RequestGuard;
   readonly challenge: Challenge;
+  /** Counts bad keys; null on a port whose routes do so themselves. */
+  readonly failures: FailureRate | null;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
@@ -117,7 +120,8 @@ function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
   };
 }
 
-async function refuse(ctx: Context, error: GatewayError, requestId: string, parts: AppParts): Promise<void> {
+async function refuse(ctx: Context, fault: GatewayError, requestId: string, parts: AppParts): Promise<void> {
+  const error = parts.failures?.refuseBadKey(addressOf(ctx.req), fault) ?? fault;
   const level = error.row.status >= 500 ? "error" : "info";
   const { code, loggedDetail: detail } = error;
   parts.log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");

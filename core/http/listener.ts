@@ -178,10 +178,17 @@ function withoutUpgrade(connection: string, isLast: boolean): string {
 const lingerMs = 1_000;
 
 /** Sends problem+json on a connection from which nothing more is read, and ends it. */
-export function endWith(socket: Duplex, status: number, title: string, members: object = {}): void {
+export function endWith(
+  socket: Duplex,
+  status: number,
+  title: string,
+  members: object = {},
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const body = JSON.stringify({ type: "about:blank", title, status, ...members });
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n` +
+    `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n${more.join("")}` +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   // A peer that does not close its side would hold the connection forever.

@@ -2,6 +2,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
+import { ipv6Bytes } from "../fact/ip-text.ts";
 
 interface AdminRateOptions {
   /** Per key. */
@@ -19,34 +20,84 @@ interface AdminRateOptions {
  */
 export class AdminRate {
   readonly #keys: RequestRate;
-  readonly #addresses: RequestRate;
+  readonly #failures: FailureRate;
   readonly #onLimited: AdminRateOptions["onLimited"];
 
   constructor({ requestsPerMinute, unauthenticatedPerMinute, elapsedMs, onLimited }: AdminRateOptions) {
     this.#keys = new RequestRate({ perMinute: requestsPerMinute, elapsedMs });
-    this.#addresses = new RequestRate({ perMinute: unauthenticatedPerMinute, elapsedMs });
+    this.#failures = new FailureRate({
+      perMinute: unauthenticatedPerMinute,
+      elapsedMs,
+      onLimited: () => onLimited("address"),
+    });
     this.#onLimited = onLimited;
   }
 
   /** Counts a request with a valid key. Throws RATE_LIMITED, with the time to wait, beyond the limit. */
   count({ id }: Principal): void {
     const waitMs = this.#keys.take(id);
-    if (waitMs > 0) throw this.#limited("key", this.#keys, waitMs);
+    if (waitMs === 0) return;
+    this.#onLimited("key");
+    throw limitError("key", "requests a minute with one key", this.#keys.perMinute, waitMs);
   }
 
   /** Counts a request without a valid key. Returns the error to respond with: `error`, or RATE_LIMITED beyond the limit. */
   refuse(address: string, error: GatewayError): GatewayError {
-    const waitMs = this.#addresses.take(address);
-    return waitMs === 0 ? error : this.#limited("address", this.#addresses, waitMs);
+    return this.#failures.refuse(address, error);
+  }
+}
+
+interface FailureRateOptions {
+  /** Per address. */
+  readonly perMinute: number;
+  /** Monotonic, milliseconds. */
+  readonly elapsedMs: () => number;
+  readonly onLimited: () => void;
+}
+
+/**
+ * Limits failed attempts to authenticate, by address. It is asked once an attempt has failed, so that a valid key passes
+ * from whatever address: many clients may share one.
+ */
+export class FailureRate {
+  readonly #addresses: RequestRate;
+  readonly #onLimited: () => void;
+
+  constructor({ perMinute, elapsedMs, onLimited }: FailureRateOptions) {
+    this.#addresses = new RequestRate({ perMinute, elapsedMs });
+    this.#onLimited = onLimited;
   }
 
-  #limited(by: "key" | "address", { perMinute }: RequestRate, waitMs: number): GatewayError {
-    this.#onLimited(by);
-    const seconds = Math.ceil(waitMs / 1_000);
-    const what = by === "key" ? "requests a minute with one key" : "unauthenticated requests a minute";
-    const detail = `expected at most ${perMinute} ${what}; try again in ${seconds} s`;
-    return new GatewayError("RATE_LIMITED", detail, { data: { reason: by, retry_after_s: seconds, limit: perMinute } });
+  /** Counts a failed attempt. Returns the error to respond with: `error`, or RATE_LIMITED beyond the limit. */
+  refuse(address: string, error: GatewayError): GatewayError {
+    const waitMs = this.#addresses.take(addressGroup(address));
+    if (waitMs === 0) return error;
+    this.#onLimited();
+    return limitError("address", "unauthenticated requests a minute", this.#addresses.perMinute, waitMs);
   }
+
+  /** Does the same where the error is about the key or the access token that a request presented; returns others as they are. */
+  refuseBadKey(address: string, error: GatewayError): GatewayError {
+    return error.code === "KEY_UNKNOWN" || error.code === "TOKEN_INVALID" ? this.refuse(address, error) : error;
+  }
+}
+
+function limitError(reason: "key" | "address", what: string, limit: number, waitMs: number): GatewayError {
+  const seconds = Math.ceil(waitMs / 1_000);
+  const detail = `expected at most ${limit} ${what}; try again in ${seconds} s`;
+  return new GatewayError("RATE_LIMITED", detail, { data: { reason, retry_after_s: seconds, limit } });
+}
+
+/**
+ * Returns the name under which an address is counted: an IPv6 address counts with the other 2^64 of its /64, which one host
+ * can use, and an IPv4-mapped one as IPv4.
+ */
+export function addressGroup(address: string): string {
+  const bytes = ipv6Bytes(address.split("%", 1)[0] as string);
+  if (bytes === undefined) return address;
+  const isMapped = bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
+  if (isMapped) return bytes.slice(12).join(".");
+  return `${Buffer.from(bytes.slice(0, 8)).toString("hex")}/64`;
 }
 
 interface RequestRateOptions {

@@ -28,6 +28,9 @@ const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.00
 /** From a millisecond to a minute. */
 const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** The limits of `gateway_fair_share_refusals_total`. */
+const shareLimits = ["key_calls", "tenant_calls", "key_cpu", "tenant_cpu", "key_bytes", "address"] as const;
+
 /** The metrics of the service. Every label comes from a closed set in the source, never from input. */
 export class Metrics implements Subscriber {
   readonly #registry = new MetricRegistry();
@@ -148,7 +151,7 @@ export class Metrics implements Subscriber {
     );
     this.#shareRefusals = registry.counter(
       "gateway_fair_share_refusals_total",
-      "Requests to the gateway port refused because their key or tenant had spent its share, by limit",
+      "Requests to the gateway port refused because their key, tenant, or address without a valid key had spent its share, by limit",
       "limit",
     );
     this.#countFromZero();
@@ -222,7 +225,7 @@ export class Metrics implements Subscriber {
     this.#adminLimited.inc({ by });
   }
 
-  shareRefused(limit: "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu" | "key_bytes"): void {
+  shareRefused(limit: (typeof shareLimits)[number]): void {
     this.#shareRefusals.inc({ limit });
   }
 
@@ -232,9 +235,7 @@ export class Metrics implements Subscriber {
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
     for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);
-    for (const limit of ["key_calls", "tenant_calls", "key_cpu", "tenant_cpu", "key_bytes"]) {
-      this.#shareRefusals.inc({ limit }, 0);
-    }
+    for (const limit of shareLimits) this.#shareRefusals.inc({ limit }, 0);
   }
 
   /** Returns all metrics as data. */

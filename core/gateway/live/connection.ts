@@ -9,6 +9,7 @@ import type { Principal } from "../../action/principal.ts";
 import { can, type Permission } from "../../action/role.ts";
 import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import type { FairShare } from "../../http/fair-share.ts";
+import type { FailureRate } from "../../http/rate.ts";
 import { retryAfter } from "../../http/refusal.ts";
 import { largeBody } from "../../http/request.ts";
 import { type LiveChannel, type LiveRound, liveChannels } from "../../observe/live-audience.ts";
@@ -25,6 +26,8 @@ export interface LiveParts {
   readonly bounds: JsonBounds;
   /** Each message of a known caller counts as a call. */
   readonly fairShare: FairShare;
+  /** Counts what fails before a caller is known. */
+  readonly failures: FailureRate;
   /** Throws KEY_UNKNOWN. */
   readonly authenticate: (key: string) => Principal;
   /** Returns the action as if `caller` attempted it. */
@@ -48,12 +51,14 @@ const maxBehind = 262_144;
 /** Evaluations of one connection at once. */
 const maxEvaluations = 8;
 const authMs = 10_000;
-/** Messages of a connection that has not authenticated. */
+/** Messages of a connection that has not authenticated, and the bytes of each: more than `auth` with any key has. */
 const maxEarlyMessages = 16;
+const maxEarlyBytes = 4_096;
 
 /** WebSocket close codes and reasons. */
 const closing = {
   unauthenticated: [4401, "send `auth` with a key within 10 s"],
+  limited: [1013, "too many attempts of this address without a valid key"],
   revoked: [4401, "the key was removed"],
   slow: [1013, "you read too slowly"],
   binary: [1003, "expected text"],
@@ -133,22 +138,53 @@ export class LiveConnection {
   #receive(data: Buffer, isBinary: boolean): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) this.close("binary");
-    else if (this.#principal === null && ++this.#earlyMessages > maxEarlyMessages) this.close("unauthenticated");
+    else if (this.#principal === null) this.#readEarly(data);
     else void this.#read(data, this.#principal);
   }
 
-  async #read(data: Buffer, caller: Principal | null): Promise<void> {
+  /**
+   * Reads a message of a client that has yet to authenticate. A valid key counts whatever failed before; everything else is a
+   * failed attempt, of which an address has so many a minute over all its connections.
+   */
+  #readEarly(data: Buffer): void {
+    if (++this.#earlyMessages > maxEarlyMessages || data.length > maxEarlyBytes) {
+      this.close("unauthenticated");
+      return;
+    }
+    let id: string | null = null;
+    let principal: Principal;
+    try {
+      const message = parseClientMessage(data, this.#parts.bounds);
+      id = message.id;
+      if (message.type !== "auth") throw new GatewayError("KEY_MISSING", "send `auth` first");
+      principal = this.#parts.authenticate(message.key);
+    } catch (cause) {
+      const error = this.#parts.failures.refuse(this.#client.address, GatewayError.from(cause));
+      this.#refuse(id, error);
+      if (error.code === "RATE_LIMITED") this.close("limited");
+      else if (error.code === "KEY_UNKNOWN") this.close("unauthenticated");
+      return;
+    }
+    try {
+      this.#parts.places.makeRoom(principal);
+      this.#accept(id, principal);
+    } catch (cause) {
+      this.#refuse(id, cause);
+    }
+  }
+
+  async #read(data: Buffer, caller: Principal): Promise<void> {
     let id: string | null = null;
     const { fairShare } = this.#parts;
-    const isLarge = caller !== null && data.length >= largeBody;
+    const isLarge = data.length >= largeBody;
     try {
-      if (caller !== null) fairShare.admit(caller, "call");
+      fairShare.admit(caller, "call");
       if (isLarge) await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
       const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;
       if (isLarge) await this.#readNothing(() => fairShare.pause(caller));
       if (this.#socket.readyState !== this.#socket.OPEN) return;
-      await this.#answer(message);
+      await this.#answer(message, caller);
     } catch (cause) {
       this.#refuse(id, cause);
     }
@@ -165,22 +201,13 @@ export class LiveConnection {
     }
   }
 
-  async #answer(message: ClientMessage): Promise<void> {
+  async #answer(message: ClientMessage, caller: Principal): Promise<void> {
     if (message.type === "ping") return this.#send("pong", message.id, {});
-    if (message.type === "auth") return this.#authenticate(message.id, message.key);
-    const principal = this.#principal;
-    if (principal === null) throw new GatewayError("KEY_MISSING", "send `auth` first");
-    if (message.type === "evaluate") return this.#evaluate(message.id, message.action, principal);
-    for (const channel of message.channels) this.#change(message.type, channel, principal);
-    this.#resubscribe(principal);
+    if (message.type === "auth") throw new GatewayError("INVALID_REQUEST", "`auth` was sent before");
+    if (message.type === "evaluate") return this.#evaluate(message.id, message.action, caller);
+    for (const channel of message.channels) this.#change(message.type, channel, caller);
+    this.#resubscribe(caller);
     this.#send("subscribed", message.id, { channels: [...this.#channels] });
-  }
-
-  #authenticate(id: string | null, key: string): void {
-    if (this.#principal !== null) throw new GatewayError("INVALID_REQUEST", "`auth` was sent before");
-    const principal = this.#parts.authenticate(key);
-    this.#parts.places.makeRoom(principal);
-    this.#accept(id, principal);
   }
 
   #accept(id: string | null, principal: Principal): void {
@@ -241,7 +268,6 @@ export class LiveConnection {
   #refuse(id: string | null, cause: unknown): void {
     const error = GatewayError.from(cause);
     this.#send("error", id, { code: error.code, message: error.publicMessage, ...retryAfter(error) });
-    if (error.code === "KEY_UNKNOWN") this.close("unauthenticated");
   }
 
   #send(type: string, id: string | null, payload: JsonObject): void {

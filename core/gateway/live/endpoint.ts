@@ -3,8 +3,9 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { GatewayError } from "../../action/error.ts";
 import type { Principal } from "../../action/principal.ts";
-import { agentIdentity } from "../../http/access.ts";
+import { addressOf, agentIdentity } from "../../http/access.ts";
 import { endWith } from "../../http/listener.ts";
+import { retryAfterHeader } from "../../http/refusal.ts";
 import { LiveConnection, type LiveParts, maxMessageBytes } from "./connection.ts";
 
 interface LiveEndpointParts extends LiveParts {
@@ -52,7 +53,7 @@ export class LiveEndpoint {
         opened.once("close", () => this.#connections.delete(connection));
       });
     } catch (cause) {
-      refuse(socket, GatewayError.from(cause));
+      refuse(socket, this.#parts.failures.refuseBadKey(addressOf(request), GatewayError.from(cause)));
     }
   }
 
@@ -88,6 +89,8 @@ export class LiveEndpoint {
 }
 
 /** Responds to a request that is not upgraded. */
-function refuse(socket: Duplex, { row, publicMessage, code, data }: GatewayError): void {
-  endWith(socket, row.status, row.text, { detail: publicMessage, code, ...(data === undefined ? {} : { data }) });
+function refuse(socket: Duplex, error: GatewayError): void {
+  const { row, publicMessage, code, data } = error;
+  const members = { detail: publicMessage, code, ...(data === undefined ? {} : { data }) };
+  endWith(socket, row.status, row.text, members, retryAfterHeader(error));
 }

@@ -1,6 +1,7 @@
 import { isInScope, PlaceShare, type SharePercents, shareError } from "../../action/place-share.ts";
 import type { Principal } from "../../action/principal.ts";
 import { can } from "../../action/role.ts";
+import { addressGroup } from "../../http/rate.ts";
 
 /** A connection that may hold a place. */
 interface PlacedConnection {
@@ -27,6 +28,7 @@ export class LivePlaces<Connection extends PlacedConnection> {
   readonly #share: PlaceShare;
   /** In the order in which they came, like those without a key. */
   readonly #holders = new Map<Connection, Principal>();
+  /** The address of each, as `addressGroup` names it. */
   readonly #unauthenticated = new Map<Connection, string>();
 
   constructor(limits: PlaceLimits) {
@@ -59,8 +61,9 @@ export class LivePlaces<Connection extends PlacedConnection> {
   /** Admits a connection that has yet to authenticate, and ends the oldest one of its address, or of all, beyond the limit. */
   admitUnauthenticated(connection: Connection, address: string): void {
     const { maxUnauthenticatedWebsockets: maxEach, maxWebsockets } = this.#limits;
-    this.#unauthenticated.set(connection, address);
-    const own = [...this.#unauthenticated].filter(([, other]) => other === address);
+    const group = addressGroup(address);
+    this.#unauthenticated.set(connection, group);
+    const own = [...this.#unauthenticated].filter(([, other]) => other === group);
     if (own.length > maxEach) this.#replace(own[0]?.[0]);
     if (this.#unauthenticated.size > maxWebsockets) this.#replace(this.#unauthenticated.keys().next().value);
   }

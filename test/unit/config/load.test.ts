@@ -387,6 +387,7 @@ function defaults(source: string): GatewayConfig {
       maxConnections: 10_000,
       maxWebsockets: 1_000,
       maxUnauthenticatedWebsockets: 16,
+      unauthenticatedPerMinute: 600,
       keySharePercent: 25,
       tenantSharePercent: 50,
       keyCallsPerMinute: 600,

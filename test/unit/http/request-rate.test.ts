@@ -1,6 +1,7 @@
 import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
 import { Allowance } from "../../../core/action/token-bucket.ts";
-import { RequestRate } from "../../../core/http/rate.ts";
+import { addressGroup, FailureRate, RequestRate } from "../../../core/http/rate.ts";
 
 describe("RequestRate", () => {
   let now: number;
@@ -68,4 +69,42 @@ describe("Allowance", () => {
     expect(allowance.waitMs(100, 0)).to.equal(2_000);
     expect(allowance.left(60_000)).to.equal(5);
   });
+});
+
+describe("FailureRate", () => {
+  it("limits the failed attempts of one address, an IPv6 address by its /64, and leaves the next one alone", () => {
+    let limited = 0;
+    const rate = new FailureRate({ perMinute: 2, elapsedMs: () => 0, onLimited: () => limited++ });
+    const fail = (address: string) => rate.refuse(address, new GatewayError("KEY_UNKNOWN")).code;
+    expect(["2001:db8::1", "2001:db8::2", "2001:db8:0:0:9::3"].map(fail)).to.deep.equal([
+      "KEY_UNKNOWN",
+      "KEY_UNKNOWN",
+      "RATE_LIMITED",
+    ]);
+    expect([fail("2001:db8:0:1::1"), fail("192.0.2.1"), limited]).to.deep.equal(["KEY_UNKNOWN", "KEY_UNKNOWN", 1]);
+  });
+
+  it("counts what says that a key or a token is bad, and nothing else", () => {
+    const rate = new FailureRate({ perMinute: 1, elapsedMs: () => 0, onLimited: () => undefined });
+    const refuse = (code: "HOST_FORBIDDEN" | "KEY_UNKNOWN" | "TOKEN_INVALID" | "KEY_MISSING") =>
+      rate.refuseBadKey("192.0.2.1", new GatewayError(code)).code;
+    for (let turn = 0; turn < 5; turn++) expect(refuse("HOST_FORBIDDEN")).to.equal("HOST_FORBIDDEN");
+    for (let turn = 0; turn < 5; turn++) expect(refuse("KEY_MISSING")).to.equal("KEY_MISSING");
+    expect([refuse("TOKEN_INVALID"), refuse("KEY_UNKNOWN")]).to.deep.equal(["TOKEN_INVALID", "RATE_LIMITED"]);
+  });
+});
+
+describe("addressGroup", () => {
+  const groups: readonly (readonly [string, string])[] = [
+    ["192.0.2.1", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::ffff:c000:201", "192.0.2.1"],
+    ["2001:db8:1:2:3:4:5:6", "20010db800010002/64"],
+    ["fe80::1%eth0", "fe80000000000000/64"],
+    ["::1", "0000000000000000/64"],
+    ["unknown", "unknown"],
+  ];
+  for (const [address, group] of groups) {
+    it(`counts ${address} as ${group}`, () => expect(addressGroup(address)).to.equal(group));
+  }
 });
