@@ -16,8 +16,8 @@ import { Terminal } from "./terminal.ts";
 const pages = ["README.md", "plugins/FIRST-PLUGIN.md", "plugins/C-AND-RUST.md"].map((path) =>
   readFileSync(join(repositoryRoot, path), "utf8"),
 );
-const startMs = 180_000;
-const commandMs = 60_000;
+const startMs = 480_000;
+const commandMs = 120_000;
 const ready = '"event":"ready"';
 
 describe("the pages for newcomers, in a clean clone [S75]", function () {

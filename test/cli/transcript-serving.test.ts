@@ -1,0 +1,3 @@
+import { showTranscripts } from "./transcript-suite.ts";
+
+showTranscripts("serving");
