@@ -116,4 +116,5 @@ S87 | -      | open | Database down, slow, read-only, commit unanswered → refu
 S88 | -      | met  | Extism surface: allocation loops, block floods, giant output and logs, \`var\` floods, re-entrance, WASI misuse → within budget, blocked
 S89 | -      | met  | OCI pull: altered blob, moved tag, older release, path tricks in titles, oversized layer → refused before unpacking
 S90 | 18     | met  | \`gateway hook\` with the gateway down, slow, or answering nonsense → the tool does not run
+S91 | 22     | met  | Clock jumps forward and back → budgets, windows, sweeps and approvals behave as the monotonic clock says; the jump is on record
 `);

@@ -40,7 +40,7 @@ export function poolRandom(random: Random): Random {
   };
 }
 
-/** Milliseconds since the epoch. Tests bring their own. */
+/** Milliseconds since the epoch, where nothing else is said. Tests bring their own. */
 export type Clock = () => number;
 
 /** `count` unpredictable bytes. */

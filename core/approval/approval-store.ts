@@ -39,9 +39,10 @@ export interface ApprovalStoreOptions {
   readonly store: Store;
   readonly journal: ApprovalJournal;
   readonly limits: ApprovalLimits;
+  /** The wall clock: of the times that are shown and stored, by which a start judges them. */
   readonly clock: Clock;
-  /** Monotonic milliseconds, independent of the clock. */
-  readonly monotonicMs: () => number;
+  /** Decides when they end while the gateway runs. Setting the wall clock does not change it. */
+  readonly gatewayTime: Clock;
   /** Called with each state once it is durable. Must not throw. */
   readonly onChange: (approval: Approval) => void;
 }
@@ -94,8 +95,8 @@ export class ApprovalStore {
 
   /** Puts a durable review in force, and announces it where it decides. */
   advance({ deadlineMs, heldBytes }: LiveApproval, next: Approval): void {
-    const { limits, monotonicMs } = this.options;
-    const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
+    const { limits, gatewayTime } = this.options;
+    const deadline = next.state === "approved" ? gatewayTime() + limits.useMs : deadlineMs;
     this.live.put({ approval: next, deadlineMs: deadline, heldBytes: isFinal(next.state) ? 0 : heldBytes });
     if (next.state !== "pending") this.announce(next);
   }

@@ -98,10 +98,9 @@ export class ApprovalExpiry {
 
   /** Expires overdue approvals, and records and reconciles the others, as far as records can be written. */
   async sweep(): Promise<void> {
-    const { clock, monotonicMs, journal } = this.#approvals.options;
-    const now = clock();
+    const { gatewayTime, journal } = this.#approvals.options;
     const late = this.#approvals.live
-      .findOverdue(monotonicMs(), now)
+      .findOverdue(gatewayTime())
       .filter(({ approval }) => !this.reviewed.has(approval.id))
       .map((each) => this.expire(each, expiryReasonOf(each.approval)));
     for (const ended of late) this.#recordLater(ended);

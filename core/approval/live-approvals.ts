@@ -4,7 +4,7 @@ import { forgetOldest } from "../action/recent-map.ts";
 /** An approval in memory: pending, approved, or denied a short while ago. */
 export interface LiveApproval {
   readonly approval: Approval;
-  /** Monotonic milliseconds: setting the clock back does not extend it. */
+  /** Gateway time, in milliseconds: setting the wall clock neither extends nor shortens it. */
   readonly deadlineMs: number;
   /** Size of its sealed action, which counts towards the limit of the tenant. */
   readonly heldBytes: number;
@@ -27,7 +27,7 @@ export interface ApprovalStatus {
 interface QueueUse {
   readonly approvals: number;
   readonly bytes: number;
-  /** Monotonic milliseconds at which the first of them ends by itself; infinite where there is none. */
+  /** Gateway time at which the first of them ends by itself; infinite where there is none. */
   readonly firstDeadlineMs: number;
 }
 
@@ -121,10 +121,8 @@ export class LiveApprovals {
     return use;
   }
 
-  findOverdue(monotonicMs: number, clockMs: number): readonly LiveApproval[] {
-    return [...this.#tenants.values()].flatMap(({ byId }) =>
-      [...byId.values()].filter((live) => isOverdue(live, monotonicMs, clockMs)),
-    );
+  findOverdue(now: number): readonly LiveApproval[] {
+    return [...this.#tenants.values()].flatMap(({ byId }) => [...byId.values()].filter((live) => isOverdue(live, now)));
   }
 
   #approvalsOf(tenant: string): TenantApprovals {
@@ -136,9 +134,9 @@ export class LiveApprovals {
   }
 }
 
-/** Returns whether the time is over, by the clock or by the monotonic time: setting the clock back extends nothing. */
-export function isOverdue({ approval, deadlineMs }: LiveApproval, monotonicMs: number, clockMs: number): boolean {
-  return deadlineMs <= monotonicMs || Date.parse(approval.expires_at) <= clockMs;
+/** Returns whether its time is over. `now`: gateway time. */
+export function isOverdue({ deadlineMs }: LiveApproval, now: number): boolean {
+  return deadlineMs <= now;
 }
 
 /** Maps a fingerprint to the newest of the remaining approvals. */

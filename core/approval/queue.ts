@@ -105,8 +105,7 @@ export class ApprovalQueue {
 
   #findExpiryReason(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
     const { approval } = known;
-    const { clock, monotonicMs } = this.#approvals.options;
-    if (isOverdue(known, monotonicMs(), clock())) return expiryReasonOf(approval);
+    if (isOverdue(known, this.#approvals.options.gatewayTime())) return expiryReasonOf(approval);
     if (approval.state === "denied") return undefined;
     // The number of reviewers that policy requires can depend on the time.
     if (evaluation.approvals > approval.required) return "policy_changed";
@@ -148,7 +147,7 @@ export class ApprovalQueue {
     const limit = ownLimit ?? this.#limitOf(action, heldBytes, "tenant");
     if (limit !== undefined) return { kind: "full", limit };
     const approval = this.#buildApproval(action, evaluation, fingerprints);
-    const deadlineMs = options.monotonicMs() + options.limits.reviewMs;
+    const deadlineMs = options.gatewayTime() + options.limits.reviewMs;
     const requested: LiveApproval = { approval, deadlineMs, heldBytes };
     live.put(requested);
     const operations: ApprovalStep["operations"] = (seq) => {
@@ -171,7 +170,7 @@ export class ApprovalQueue {
     const use = live.use(action.tenant, scope === "key" ? action.principal.id : undefined);
     const isCountUsedUp = use.approvals >= maxApprovals;
     if (!isCountUsedUp && use.bytes + heldBytes <= maxBytes) return undefined;
-    const leftMs = use.firstDeadlineMs - options.monotonicMs();
+    const leftMs = use.firstDeadlineMs - options.gatewayTime();
     const retryS = heldBytes > maxBytes ? null : Math.max(1, Math.ceil(leftMs / 1_000));
     return isCountUsedUp
       ? { scope, unit: "approvals", max: maxApprovals, retryS }

@@ -45,7 +45,7 @@ export async function expireRestored(
   const onChange = (): void => {
     expired++;
   };
-  const ports = { ...options, limits: noNewApprovals, monotonicMs: options.clock, onChange };
+  const ports = { ...options, limits: noNewApprovals, gatewayTime: options.clock, onChange };
   const approvals = new ApprovalStore(ports);
   const expiry = new ApprovalExpiry(approvals, () => undefined);
   for (const tenant of tenants) await settleTenant(approvals, expiry, tenant, async () => "restored");
@@ -124,14 +124,14 @@ function findExpiryReason(
 
 /** Makes an approval live, or returns why not: a damaged action could not be reviewed. */
 async function makeLive(approvals: ApprovalStore, approval: Approval): Promise<ExpiryReason | undefined> {
-  const { clock, journal, monotonicMs } = approvals.options;
+  const { clock, journal, gatewayTime } = approvals.options;
   let held: string | undefined;
   try {
     held = await journal.held(approval.tenant, approval.held_seq);
   } catch {
     return "contradicted_by_evidence";
   }
-  const deadlineMs = monotonicMs() + Date.parse(approval.expires_at) - clock();
+  const deadlineMs = gatewayTime() + Date.parse(approval.expires_at) - clock();
   approvals.live.put({ approval, deadlineMs, heldBytes: Buffer.byteLength(held ?? "") });
   return undefined;
 }

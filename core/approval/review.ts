@@ -161,8 +161,7 @@ export class ApprovalReview {
   }
 
   async #checkTime(live: LiveApproval): Promise<void> {
-    const { clock, monotonicMs } = this.#approvals.options;
-    if (!isOverdue(live, monotonicMs(), clock())) return;
+    if (!isOverdue(live, this.#approvals.options.gatewayTime())) return;
     const ended = this.#expiry.expire(live, expiryReasonOf(live.approval));
     await this.#expiry.record(ended);
     throw wrongState(ended);

@@ -1,24 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import type { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
 import type { Participant } from "../action/participant.ts";
 import type { Policy } from "../action/policy.ts";
-import { noTracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import { pruneApprovals } from "../approval/history.ts";
 import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
-import { requireOptional } from "../config/optional-package.ts";
 import type { DefinitionReviews } from "../definition/definition-reviews.ts";
 import type { DefinitionStore } from "../definition/definition-store.ts";
-import { EgressGuard } from "../egress/egress-guard.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { EvidenceJobs } from "../evidence/evidence-jobs.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import { Ledger } from "../evidence/ledger.ts";
 import { RetentionSchedule } from "../evidence/retention-schedule.ts";
+import { recordForTenants } from "../evidence/tenant-record.ts";
 import { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import type { Explainer } from "../explain/explainer.ts";
 import { SessionTable } from "../gateway/mcp/session-table.ts";
@@ -30,7 +31,7 @@ import { type DriftPolicy, manifestParticipant, openManifestControl } from "../m
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { WebhookNotifier } from "../notify/webhook-notifier.ts";
-import { limitWarnings } from "../observe/limited-warning.ts";
+import { ClockWatch, GatewayClock } from "../observe/gateway-clock.ts";
 import { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import { Metrics } from "../observe/metrics.ts";
@@ -39,7 +40,7 @@ import { RecentActions, recentLimits } from "../observe/recent-action.ts";
 import type { PluginPool } from "../plugin/plugin-pool.ts";
 import { PolicyChain } from "../policy/chain.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
-import { ProviderFleet } from "../provider/fleet.ts";
+import type { ProviderFleet } from "../provider/fleet.ts";
 import { InFlight } from "../road/in-flight.ts";
 import { openSessionControl } from "../session/session-control.ts";
 import type { SessionDirectory } from "../session/session-directory.ts";
@@ -48,13 +49,14 @@ import type { SessionWatch } from "../session/session-watch.ts";
 import { diskSpace } from "../store/folder.ts";
 import { lockWatch, openStore, type Store } from "../store/open.ts";
 import type { Tickets } from "../ticket/tickets.ts";
-import { UpstreamFleet } from "../upstream/fleet.ts";
+import type { UpstreamFleet } from "../upstream/fleet.ts";
 import { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { type AccessParts, openAccess } from "./access.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { evidenceRules } from "./evidence-rules.ts";
-import { elapsedMs, identity, newId, replyJsonBounds } from "./identity.ts";
+import { elapsedMs, identity, machineTime, newId } from "./identity.ts";
+import { openCollector, openEgress, openFleet, openProviders } from "./outbound.ts";
 import { openApprovals, openDefinitions, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
 
@@ -62,6 +64,7 @@ import { openExplainer, openPolicies } from "./policies.ts";
 export interface Parts extends Endpoints, AccessParts {
   readonly config: GatewayConfig;
   readonly log: Log;
+  readonly clockWatch: ClockWatch;
   readonly metrics: Metrics;
   readonly egress: EgressGuard;
   readonly store: Store;
@@ -104,6 +107,7 @@ export interface Parts extends Endpoints, AccessParts {
 
 /** Opens every part but the ports. Rejects with the GatewayError that says why not. */
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+  const clock = new GatewayClock(machineTime);
   const metrics = new Metrics(identity.version, config.telemetry.exemplars);
   const load = new LoopLoad(elapsedMs);
   const fairShare = new FairShare({
@@ -115,7 +119,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     onRefused: (limit) => metrics.shareRefused(limit),
   });
   const egress = openEgress(config, log);
-  const evidence = await openEvidence(config, log, metrics, fairShare, egress);
+  const evidence = await openEvidence(config, log, clock, metrics, fairShare, egress);
   const opening = openPolicies(config, { ...evidence, log, metrics, egress, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
@@ -127,7 +131,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
   const live = new LiveFeed({ clock: Date.now, elapsedMs, showLabels: config.evidence.storeLabels });
-  const time = { clock: Date.now, elapsedMs };
+  const time = { clock: clock.now, elapsedMs };
   const control = await openSessionControl({
     ...evidence,
     ...config.sessions,
@@ -150,18 +154,18 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const plans = await openManifestControl({
     ...evidence,
     ...config.sessions,
-    ...time,
+    clock: Date.now,
     hasActed: (...session) => control.sessionWatch.hasActed(...session),
   });
   const sessions = new SessionTable({
     maxSessions: config.mcpGateway.maxSessions,
     shares: config.limits,
     idleMs: config.mcpGateway.sessionIdleMs,
-    clock: Date.now,
+    elapsedMs,
     newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
-  const approvals = await openApprovals(config, { ...evidence, log, metrics, live });
+  const approvals = await openApprovals(config, { ...evidence, log, clock, metrics, live });
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
   const definitions = openDefinitions(config, { ...evidence, log, fleet, approvals });
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
@@ -173,7 +177,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
   const access = await openAccess(config, log, egress, metrics);
-  const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: access.keys });
+  const tickets = await openTickets(config, { ...evidence, log, clock, metrics, keyRing: access.keys });
   const participants: readonly Participant[] = [
     approvalParticipant(approvals.queue),
     killParticipant(control.killSwitch),
@@ -214,6 +218,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   return {
     config,
     log,
+    clockWatch: watchClock(clock, log, evidence.ledger),
     metrics,
     egress,
     ...evidence,
@@ -249,6 +254,7 @@ type EvidenceParts = Pick<
 async function openEvidence(
   config: GatewayConfig,
   log: Log,
+  clock: GatewayClock,
   metrics: Metrics,
   fairShare: FairShare,
   egress: EgressGuard,
@@ -301,6 +307,7 @@ async function openEvidence(
     ...evidence,
     jobs: evidenceJobs,
     status: () => ledger.status(),
+    clock: clock.earliest,
     elapsedMs,
   });
   return { store, ledger, evidenceJobs, retentionSchedule, witnessPublisher, notifier, exporter, backups };
@@ -315,6 +322,7 @@ export function policiesOf(participants: readonly Participant[]): readonly Polic
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
+  await parts.clockWatch.close();
   await parts.sessionSweep.close();
   parts.killSwitch.close();
   await parts.tickets.close();
@@ -337,61 +345,12 @@ async function closeEvidence(parts: EvidenceParts): Promise<void> {
   await store.close();
 }
 
-/** The way out that every client of the gateway takes. */
-function openEgress({ egress }: GatewayConfig, log: Log): EgressGuard {
-  const warn = limitWarnings((message, fields) => log.warn(fields, message));
-  return new EgressGuard({ ...egress, onRefused: ({ message }) => warn("egress_refused", { reason: message }) });
-}
-
-/** The MCP servers that a configuration names. */
-function openFleet(config: GatewayConfig, log: Log, egress: EgressGuard): UpstreamFleet {
-  return new UpstreamFleet({
-    configs: config.upstreams,
-    replyBounds: replyJsonBounds(config),
-    replyBytes: config.limits.upstreamReplyBytes,
-    shares: config.limits,
-    egress,
-    clock: Date.now,
-    gatewayInfo: identity,
-    onEvent: ({ kind, ...fields }) => log.info(fields, kind),
-  });
-}
-
-/** The collector that it names. Without one nothing of OpenTelemetry is loaded. */
-async function openCollector(
-  { telemetry, providers }: GatewayConfig,
-  log: Log,
-  metrics: Metrics,
-  egress: EgressGuard,
-): Promise<Telemetry> {
-  const { endpoint } = telemetry;
-  if (endpoint === null) return { tracer: noTracer, close: () => Promise.resolve() };
-  requireOptional("telemetry", "`telemetry.endpoint`", "CONFIG_INVALID");
-  const { openTelemetry } = await import("../observe/otlp/telemetry.ts");
-  const warn = limitWarnings((message, fields) => log.warn(fields, message));
-  return openTelemetry({
-    target: { ...telemetry, endpoint },
-    identity,
-    providers: new Map(providers.map(({ name, type }) => [name, type])),
-    metrics: metrics.telemetry,
-    readMetrics: () => metrics.read(),
-    egress,
-    clock: Date.now,
-    random: randomBytes,
-    onFault: (fault) => warn("telemetry_export_failed", { fault }),
-  });
-}
-
-/** The providers of models that it names. */
-function openProviders(config: GatewayConfig, log: Log, egress: EgressGuard): ProviderFleet {
-  return new ProviderFleet({
-    providers: config.providers,
-    routes: config.modelGateway.routes,
-    dropHints: config.modelGateway.dropHints,
-    egress,
-    bounds: { bytes: config.limits.upstreamReplyBytes, json: replyJsonBounds(config) },
-    clock: Date.now,
-    elapsedMs,
-    onEvent: ({ kind, ...fields }) => log.info(fields, kind),
-  });
+/** Has jumps of the wall clock put on the record of every tenant. */
+function watchClock(clock: GatewayClock, log: Log, ledger: Ledger): ClockWatch {
+  const warn = (tenant: string, { code }: GatewayError): void => log.warn({ tenant, code }, "tenant_refused");
+  const record = (detail: JsonObject): Promise<void> => {
+    const tenants = ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : []));
+    return recordForTenants(ledger, new Set(tenants), [{ kind: "clock", detail }], warn);
+  };
+  return new ClockWatch({ clock, log, record });
 }

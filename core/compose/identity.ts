@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { uptime } from "node:os";
 import { idSource } from "../action/id.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { MachineTime } from "../observe/gateway-clock.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 
 /** The name and version that clients and upstreams are given. */
@@ -12,6 +14,9 @@ export const newId: () => string = idSource(Date.now, randomBytes);
 
 /** A monotonic clock in milliseconds. */
 export const elapsedMs: () => number = performance.now.bind(performance);
+
+/** The clocks of this machine. */
+export const machineTime: MachineTime = { wallMs: Date.now, elapsedMs, uptimeMs: () => uptime() * 1_000 };
 
 /** The bounds of what clients send, but for model requests. */
 export function jsonBounds({ limits }: GatewayConfig): JsonBounds {

@@ -9,18 +9,20 @@ import { openKeyStores } from "../evidence/key/key-folder.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
 import type { WebhookNotifier } from "../notify/webhook-notifier.ts";
+import type { GatewayClock } from "../observe/gateway-clock.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Store } from "../store/open.ts";
 import { Tickets } from "../ticket/tickets.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
-import { elapsedMs, newId } from "./identity.ts";
+import { newId } from "./identity.ts";
 
 interface Opening {
   readonly store: Store;
   readonly ledger: Ledger;
   readonly log: Log;
+  readonly clock: GatewayClock;
 }
 
 /** The receivers of changes to approvals. */
@@ -33,7 +35,7 @@ interface ApprovalListeners {
 /** Opens the approvals of all tenants. */
 export function openApprovals(
   { approvals, limits }: GatewayConfig,
-  { store, ledger, log, notifier, metrics, live }: Opening & ApprovalListeners,
+  { store, ledger, log, clock, notifier, metrics, live }: Opening & ApprovalListeners,
 ): Promise<Approvals> {
   return Approvals.open({
     store,
@@ -41,7 +43,7 @@ export function openApprovals(
     limits: { ...approvals, keySharePercent: limits.keySharePercent },
     rule: approvals,
     clock: Date.now,
-    monotonicMs: elapsedMs,
+    gatewayTime: clock.checked,
     tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
     newId,
     onChange: (approval) => {
@@ -58,7 +60,13 @@ export function openApprovals(
 /** Opens the definitions of the upstreams' tools, and their review. */
 export function openDefinitions(
   { upstreams, approvals: { allowSelfReview } }: GatewayConfig,
-  { store, ledger, log, fleet, approvals }: Opening & { readonly fleet: UpstreamFleet; readonly approvals: Approvals },
+  {
+    store,
+    ledger,
+    log,
+    fleet,
+    approvals,
+  }: Omit<Opening, "clock"> & { readonly fleet: UpstreamFleet; readonly approvals: Approvals },
 ): { readonly definitions: DefinitionStore; readonly definitionReviews: DefinitionReviews } {
   const definitions = new DefinitionStore({
     store,
@@ -82,6 +90,7 @@ export function openTickets(
     store,
     ledger,
     log,
+    clock,
     keyRing,
     metrics,
   }: Opening & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
@@ -92,8 +101,8 @@ export function openTickets(
     ledger,
     keys,
     rule: tickets,
-    clock: Date.now,
-    elapsedMs,
+    clock: clock.latest,
+    sweepClock: clock.earliest,
     random: randomBytes,
     newId,
     isPrincipal: (tenant, principal) => keyRing.knows(tenant, principal),

@@ -4,7 +4,7 @@ import type { PolicyRef } from "../action/policy.ts";
 
 /** An event that concerns every tenant alike. */
 export interface SharedEvent {
-  readonly kind: "configuration" | "extension";
+  readonly kind: "configuration" | "extension" | "clock";
   readonly detail: JsonObject;
 }
 

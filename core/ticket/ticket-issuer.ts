@@ -31,8 +31,8 @@ interface TicketIssuerOptions {
   readonly keys: Pick<TicketKeys, "signer">;
   readonly tickets: TicketStore;
   readonly rule: TicketRule;
-  /** Milliseconds since 1970; never goes back. */
   readonly clock: Clock;
+  readonly sweepClock: Clock;
   readonly random: Random;
   readonly newId: () => string;
   /** True where a configured key of the tenant has this principal. */
@@ -124,8 +124,8 @@ export class TicketIssuer {
 
   /** Deletes up to 100 expired tickets and damaged entries of a tenant, on record. Returns whether there may be more. */
   async sweep(tenant: string): Promise<boolean> {
-    const { store, log, tickets, clock, onEvent } = this.#options;
-    const expiredBefore = clock() - graceMs;
+    const { store, log, tickets, sweepClock, onEvent } = this.#options;
+    const expiredBefore = sweepClock() - graceMs;
     const gone: { readonly ticket: string; readonly uses: number | null }[] = [];
     for await (const [key, text] of store.iterator(ticketRange(tenant))) {
       const entry = readTicketEntry(text);

@@ -16,9 +16,10 @@ interface TicketsOptions {
   readonly ledger: TicketLedger;
   readonly keys: TicketKeyStore;
   readonly rule: TicketRule;
+  /** Never earlier than gateway time: a wall clock that is set back revives no ticket. */
   readonly clock: Clock;
-  /** Monotonic, milliseconds. */
-  readonly elapsedMs: () => number;
+  /** A ticket is deleted once it is over by this clock: one that jumps ahead and back deletes none that is not. */
+  readonly sweepClock: Clock;
   readonly random: Random;
   readonly newId: () => string;
   readonly isPrincipal: (tenant: string, principal: string) => boolean;
@@ -38,12 +39,11 @@ export class Tickets {
   #sweeping: Promise<void> = Promise.resolve();
 
   private constructor(options: TicketsOptions, keys: TicketKeys) {
-    const clock = forwardClock(options.clock, options.elapsedMs);
     const tickets = new TicketStore(options.store);
     this.#options = options;
     this.keys = keys;
-    this.verifier = new TicketVerifier({ keys, tickets, clock, onEvent: options.onEvent });
-    this.issuer = new TicketIssuer({ ...options, log: options.ledger, keys, tickets, clock });
+    this.verifier = new TicketVerifier({ ...options, keys, tickets });
+    this.issuer = new TicketIssuer({ ...options, log: options.ledger, keys, tickets });
     this.#timer = setInterval(() => this.#sweepAll(), sweepMs).unref();
   }
 
@@ -75,10 +75,4 @@ export class Tickets {
       this.#options.onWarning("ticket_sweep_failed", { tenant, cause: text });
     }
   }
-}
-
-/** Returns a clock that never goes back, so that an expired ticket stays expired. */
-function forwardClock(clock: Clock, elapsedMs: () => number): Clock {
-  const begin = clock() - elapsedMs();
-  return () => Math.max(clock(), Math.floor(begin + elapsedMs()));
 }

@@ -20,6 +20,7 @@ interface FleetOptions {
   readonly replyBytes: number;
   /** The shares of the connections to each upstream. */
   readonly shares: SharePercents;
+  /** Monotonic: it measures durations alone. */
   readonly clock: Clock;
   readonly random?: Random;
   /** The gateway's introduction on shared connections. */

@@ -13,7 +13,7 @@ STEP = {**BASE, "action": {"arguments_digest": TEXT, "facts?": dict(digest=TEXT,
         "ticket?": {"id?": TEXT, "of?": int, "use?": int}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}}, {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
           {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
-          {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat", "detail": {"ticket?": TEXT}})
+          {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat|clock", "detail": {"ticket?": TEXT}})
 HANDED, GROWTH = {"event": "rotated", "old_key_id": TEXT, "proof_new": SIGNATURE, "proof_old": SIGNATURE}, {"first": int, "root": HEX, "proof": [HEX]}
 HEAD = {"schema": "evidence-bundle-v1", **dict.fromkeys(("tenant", "chain", "session", "checkpoint"), TEXT), "created": TIME, "head_proof": [HEX], "consistency": GROWTH}
 NOTE = (rf"(?a)(?<![^\n])(?P<text>{ORIGIN}(?P<chain>[\w-]{{1,64}})\n(?P<size>[1-9]\d{{0,14}})\n(?P<root>{KEY})\nhead (?P<head>{HEX})\n"

@@ -62,3 +62,34 @@ describe("clockAssertions(source)", () => {
     expect(clockAssertions("expect(read(made, Date.now())).to.equal(1);", /read\(made/)).to.deep.equal([]);
   });
 });
+
+/**
+ * The uses of the wall clock in a running gateway, and what each is for. What decides by the time that has passed gets gateway time
+ * or the monotonic clock: somebody who sets the wall clock changes no budget, window, sweep or deadline.
+ */
+const wallClockUses: Readonly<Record<string, readonly [uses: number, purpose: string]>> = {
+  "core/compose/access.ts": [1, "the claims of access tokens, which others date"],
+  "core/compose/compose.ts": [3, "times of records and live events; manifests and task references, which others date"],
+  "core/compose/endpoints.ts": [3, "times of actions"],
+  "core/compose/gateway.ts": [1, "times of actions"],
+  "core/compose/identity.ts": [2, "times in ids; what gateway time is compared with"],
+  "core/compose/operation.ts": [1, "times of explained actions"],
+  "core/compose/outbound.ts": [2, "times of spans and of translated answers; dates in Retry-After"],
+  "core/compose/permits.ts": [3, "times of approvals, by which a start judges them, of notices and of definitions"],
+  "core/compose/policies.ts": [1, "signatures, which others date"],
+  "core/evidence/handler.ts": [1, "that a time which an operator gives is past"],
+  "core/observe/metrics.ts": [1, "times of exemplars"],
+};
+
+describe("the wall clock", () => {
+  it("is used in `core` by the command line, and where it is listed", () => {
+    const found: Record<string, number> = {};
+    for (const [path, source] of readSourceTree(["core"], [".ts"])) {
+      const uses = source.match(/Date\.now\b|new Date\(\)/g)?.length ?? 0;
+      if (uses > 0 && !path.startsWith("core/cli/")) found[path] = uses;
+    }
+    expect(found).to.deep.equal(
+      Object.fromEntries(Object.entries(wallClockUses).map(([path, [uses]]) => [path, uses])),
+    );
+  });
+});

@@ -63,7 +63,7 @@ export class ApprovalWorld {
       },
       rule: { allowSelfReview: false, allowBreakGlass: false },
       clock: this.ledger.clock.now,
-      monotonicMs: () => this.monotonicMs,
+      gatewayTime: () => this.monotonicMs,
       tenants: ledger.status().map(({ tenant }) => tenant),
       newId: () => uuidV7(this.ledger.clock.nowMs, randomBytes(10)),
       onChange: (approval) => this.announced.push(approval),

@@ -4,6 +4,7 @@ import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { Evaluation } from "../../core/action/evaluation.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { SigningKey } from "../../core/action/signing-key.ts";
+import { GatewayClock } from "../../core/observe/gateway-clock.ts";
 import { type IssuedTicket, orderOf, type TicketRequest, type TicketRule } from "../../core/ticket/ticket-issuer.ts";
 import { Tickets } from "../../core/ticket/tickets.ts";
 import { reviewer } from "./approval-world.ts";
@@ -38,6 +39,8 @@ export class TicketDeskWorld {
 
   async open(rule: Partial<TicketRule> = {}): Promise<void> {
     const ledger = await this.evidence.open({ holdsStore: () => this.holdsStore() });
+    const elapsedMs = (): number => this.elapsedMs;
+    const time = new GatewayClock({ wallMs: this.evidence.clock.now, elapsedMs, uptimeMs: elapsedMs });
     this.#tickets = await Tickets.open({
       store: this.evidence.store,
       ledger,
@@ -50,8 +53,8 @@ export class TicketDeskWorld {
         find: async (id) => this.#signers.get(id),
       },
       rule: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 1_000, allowSelfIssue: false, ...rule },
-      clock: this.evidence.clock.now,
-      elapsedMs: () => this.elapsedMs,
+      clock: time.latest,
+      sweepClock: time.earliest,
       random: randomBytes,
       newId: () => uuidV7(this.evidence.clock.nowMs, randomBytes(10)),
       isPrincipal: (_tenant, principal) => principal === agent,

@@ -23,10 +23,16 @@ const purpose = "approval-summary-v1";
  * ends at the next start, as if its entry were made up; so one that lacks something lets nothing pass.
  */
 export class ApprovalTracker {
+  /** The approvals that are not over. Changed by this tracker alone. */
+  readonly states: ReadonlyMap<string, RecordedApprovalState>;
   readonly #states = new Map<string, RecordedApprovalState>();
   #latest = "";
   #summedUp: number | null = null;
   #isStopped = false;
+
+  constructor() {
+    this.states = this.#states;
+  }
 
   /** Takes over what a start read. */
   restore(states: ReadonlyMap<string, RecordedApprovalState>, latest: string): void {
@@ -41,13 +47,14 @@ export class ApprovalTracker {
     this.#isStopped = true;
   }
 
-  /** Follows the next record. Returns the text of a summary where one is due; it commits with the record. */
+  /**
+   * Follows the next record; a record about no approval may be left out while there are no `states`. Returns the text of a summary
+   * where one is due; it commits with the record.
+   */
   take({ record, hash }: Sealed, key: WrappingKey): string | undefined {
     const { seq, time } = record;
     if (time > this.#latest) this.#latest = time;
-    // Nearly every record is about none.
-    const isAboutOne = record.kind === "approval" || (record.kind === "decision" && record.approval !== undefined);
-    const id = isAboutOne ? applyApproval(this.#states, record) : undefined;
+    const id = applyApproval(this.#states, record);
     if (id !== undefined && isOver(this.#states.get(id))) this.#states.delete(id);
     this.#summedUp ??= seq;
     if (seq - this.#summedUp < recordsPerSummary || this.#isStopped) return undefined;

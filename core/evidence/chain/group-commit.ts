@@ -118,7 +118,9 @@ export class GroupCommit {
     const { record, text, hash } = sealed;
     const { seq, time } = record;
     group.writes.set(recordKey(chain.tenant, seq), text);
-    const summary = chain.approvals.take(sealed, chain.wrapping);
+    const isAboutApproval = record.kind === "approval" || (record.kind === "decision" && record.approval !== undefined);
+    const summary =
+      isAboutApproval || chain.approvals.states.size > 0 ? chain.approvals.take(sealed, chain.wrapping) : undefined;
     if (summary !== undefined) group.writes.set(approvalSummaryKey(chain.tenant), summary);
     group.leaves.push({ chain, seq, hash, time, ...signature });
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());

@@ -154,8 +154,8 @@ function mismatch(tenant: string): GatewayError {
   );
 }
 
-/** Kinds of events that concern every session: keys, configuration, extensions, erasures and prunings. */
-const sharedKinds = ["configuration", "extension", "redaction", "retention"] as const;
+/** Kinds of events that concern every session: keys, configuration, extensions, erasures and prunings, jumps of the clock. */
+const sharedKinds = ["configuration", "extension", "redaction", "retention", "clock"] as const;
 /** Kinds of events that concern the session they name. */
 const ownKinds = ["approval", "session", "ticket"] as const;
 

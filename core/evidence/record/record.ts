@@ -23,6 +23,7 @@ export const eventKinds = [
   "redaction",
   "retention",
   "heartbeat",
+  "clock",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];
 

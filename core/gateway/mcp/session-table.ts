@@ -1,5 +1,4 @@
 import { GatewayError } from "../../action/error.ts";
-import type { Clock } from "../../action/id.ts";
 import { isInScope, PlaceShare, type SharePercents, type ShareScope, shareError } from "../../action/place-share.ts";
 import type { Principal } from "../../action/principal.ts";
 
@@ -23,7 +22,8 @@ interface SessionTableOptions {
   readonly maxSessions: number;
   readonly shares: SharePercents;
   readonly idleMs: number;
-  readonly clock: Clock;
+  /** Monotonic, milliseconds. */
+  readonly elapsedMs: () => number;
   /** Makes unguessable ids: with the same key, the holder of an id acts in that session. */
   readonly newId: () => string;
   readonly onCount: (count: number) => void;
@@ -58,11 +58,11 @@ export class SessionTable {
    * minute. Rejects with SESSION_LIMIT or STOPPING without calling `open`, and as `open` does.
    */
   async add<T extends Occupant>(principal: Principal, open: (id: string) => Promise<T>): Promise<T> {
-    const { newId, clock } = this.#options;
+    const { newId, elapsedMs } = this.#options;
     await this.#takePlace(principal);
     try {
       const occupant = await open(newId());
-      this.#entries.set(occupant.id, { occupant, lastUsedMs: clock() });
+      this.#entries.set(occupant.id, { occupant, lastUsedMs: elapsedMs() });
       this.#options.onCount(this.#entries.size);
       return occupant;
     } catch (error) {
@@ -80,7 +80,7 @@ export class SessionTable {
     if (!(entry?.occupant instanceof kind) || entry.occupant.principal.id !== principal.id) {
       throw new GatewayError("SESSION_UNKNOWN", "open a new one");
     }
-    entry.lastUsedMs = this.#options.clock();
+    entry.lastUsedMs = this.#options.elapsedMs();
     return entry.occupant;
   }
 
@@ -119,7 +119,7 @@ export class SessionTable {
       const scope = this.#places.usedUp(principal);
       if (scope === undefined) return this.#places.take(principal);
       const spare = this.#findLeastUsed(scope, principal);
-      const leftMs = (spare?.lastUsedMs ?? this.#options.clock()) + spareMs - this.#options.clock();
+      const leftMs = (spare?.lastUsedMs ?? this.#options.elapsedMs()) + spareMs - this.#options.elapsedMs();
       if (spare === undefined || leftMs > 0) {
         const limit = this.#places.limits[scope];
         const retryS = Math.ceil(leftMs / 1_000);
@@ -143,7 +143,7 @@ export class SessionTable {
   }
 
   #sweep(): void {
-    const oldest = this.#options.clock() - this.#options.idleMs;
+    const oldest = this.#options.elapsedMs() - this.#options.idleMs;
     for (const { occupant, lastUsedMs } of this.#entries.values()) {
       if (lastUsedMs < oldest && !occupant.busy) void this.end(occupant);
     }

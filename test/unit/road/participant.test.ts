@@ -80,13 +80,14 @@ class Lane {
       journal: ledger.approvals,
       limits: { reviewMs: 60_000, useMs: 60_000, keySharePercent: 100, maxLive: 10, maxHeldBytes: 1_000_000 },
       rule: { allowSelfReview: false, allowBreakGlass: false },
-      monotonicMs: () => performance.now(),
+      gatewayTime: () => performance.now(),
       tenants: ["acme"],
       onChange: () => undefined,
     });
     const key = SigningKey.fromSeed(randomBytes(32));
     const tickets = await Tickets.open({
       ...shared,
+      sweepClock: clock,
       keys: { create: async () => key, find: async (id) => (id === key.id ? key : undefined) },
       rule: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 10, allowSelfIssue: false },
       random: randomBytes,

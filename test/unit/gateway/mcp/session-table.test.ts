@@ -36,7 +36,7 @@ describe("SessionTable", () => {
       maxSessions: 8,
       shares: { keySharePercent: 25, tenantSharePercent: 50 },
       idleMs: 1_800_000,
-      clock: () => nowMs,
+      elapsedMs: () => nowMs,
       newId: () => `id-${++count}`,
       onCount: () => undefined,
     });

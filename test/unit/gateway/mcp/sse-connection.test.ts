@@ -34,7 +34,7 @@ describe("SseConnection", () => {
     ended = [];
     let count = 0;
     const shares = { keySharePercent: 100, tenantSharePercent: 100 };
-    const ports = { clock: Date.now, newId: () => `id-${++count}`, onCount: () => undefined };
+    const ports = { elapsedMs: () => performance.now(), newId: () => `id-${++count}`, onCount: () => undefined };
     table = new SessionTable({ maxSessions: 1, shares, idleMs: 1_000, ...ports });
     const stream = new Reply(response, true);
     connection = await table.add(
