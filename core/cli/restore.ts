@@ -12,7 +12,7 @@ import { KeyFolder } from "../evidence/key/key-folder.ts";
 import { listTenants } from "../evidence/record/key-space.ts";
 import { listPublishedHeads } from "../evidence/witness/published-heads.ts";
 import { syncFolder } from "../store/folder.ts";
-import { findHolder, openStore, type Store } from "../store/open.ts";
+import { openStore, type Store, takeLock } from "../store/open.ts";
 import { lockedFault } from "../store/snapshot.ts";
 import { currentUser } from "./evidence-change.ts";
 import {
@@ -186,12 +186,15 @@ const parts = ["high-water", "state"] as const;
 class RestoreTarget {
   readonly #data: string;
   readonly #held: readonly string[];
+  /** Keeps a gateway from starting on the state that is replaced: what it recorded meanwhile would be lost unseen. */
+  readonly #lock: AsyncDisposable | undefined;
   /** Folder of the new content. */
   readonly stage: string;
 
-  private constructor(data: string, held: readonly string[], stage: string) {
+  private constructor(data: string, held: readonly string[], lock: AsyncDisposable | undefined, stage: string) {
     this.#data = data;
     this.#held = held;
+    this.#lock = lock;
     this.stage = stage;
   }
 
@@ -200,16 +203,20 @@ class RestoreTarget {
    * it.
    */
   static async open(data: string, replace: boolean): Promise<RestoreTarget> {
-    const held: string[] = [];
-    for (const part of parts) if (await isThere(join(data, part))) held.push(part);
+    const held = await partsIn(data);
     if (held.length > 0 && !replace) {
       throw refuse(`\`${data}\` is not empty; choose another folder, or replace its state with --replace`);
     }
-    if (held.includes("state")) await checkIdle(data);
-    for (const name of await readdir(data)) {
-      if (name.startsWith(prefix)) await rm(join(data, name), { recursive: true });
+    const lock = held.includes("state") ? await lockState(data) : undefined;
+    try {
+      for (const name of await readdir(data)) {
+        if (name.startsWith(prefix)) await rm(join(data, name), { recursive: true });
+      }
+      return new RestoreTarget(data, held, lock, await mkdtemp(join(data, prefix)));
+    } catch (error) {
+      await lock?.[Symbol.asyncDispose]();
+      throw error;
     }
-    return new RestoreTarget(data, held, await mkdtemp(join(data, prefix)));
   }
 
   /** The marks of the state to replace; undefined where they cannot be read. */
@@ -222,8 +229,14 @@ class RestoreTarget {
     }
   }
 
-  /** Moves old state aside and the new content to its place. Durable when it resolves. Returns the folder of the old state. */
+  /**
+   * Moves old state aside and the new content to its place. Durable when it resolves. Returns the folder of the old state.
+   * Throws BACKUP_REFUSED where a gateway began to store in the folder meanwhile.
+   */
   async commit(): Promise<string | undefined> {
+    if ((await partsIn(this.#data)).some((part) => !this.#held.includes(part))) {
+      throw refuse(`a gateway was started on \`${this.#data}\` meanwhile; stop it, and restore again`);
+    }
     const replaced = this.#held.length === 0 ? undefined : await this.#moveAside();
     for (const part of parts) {
       // COMMIT POINT: after the second, the folder holds the restored state.
@@ -234,9 +247,10 @@ class RestoreTarget {
     return replaced;
   }
 
-  /** Removes the staged content. */
+  /** Removes the staged content, and lets others open the state. */
   async abandon(): Promise<void> {
     await rm(this.stage, { recursive: true, force: true });
+    await this.#lock?.[Symbol.asyncDispose]();
   }
 
   async #moveAside(): Promise<string> {
@@ -249,10 +263,18 @@ class RestoreTarget {
   }
 }
 
-/** Throws STATE_UNUSABLE where a gateway runs on the folder; other faults of its state are a reason to replace it. */
-async function checkIdle(data: string): Promise<void> {
-  const held = await findHolder(join(data, "state"));
-  if (held !== undefined) throw lockedFault(data, held);
+/** Holds the state of the folder. Throws STATE_UNUSABLE where a gateway does; other faults are a reason to replace it. */
+async function lockState(data: string): Promise<AsyncDisposable | undefined> {
+  try {
+    return await takeLock(join(data, "state"));
+  } catch (error) {
+    throw lockedFault(data, error);
+  }
+}
+
+async function partsIn(data: string): Promise<readonly string[]> {
+  const there = await Promise.all(parts.map((part) => isThere(join(data, part))));
+  return parts.filter((_, at) => there[at]);
 }
 
 async function isThere(path: string): Promise<boolean> {

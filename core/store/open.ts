@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { link, mkdtemp, rm } from "node:fs/promises";
+import { link, mkdtemp, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
@@ -107,24 +107,39 @@ export function corruption({ file, offset, reason }: Damage): Error {
 }
 
 /**
- * Returns the error of the database where another process holds the store in `folder`. Takes its lock for a moment, through
- * a link in a folder that has no other file: nothing else is read. A process that holds the store itself would lose its
- * lock by asking.
+ * Returns the error of the database where another process holds the store in `folder`. Takes its lock for a moment: a
+ * process that holds the store itself would lose its lock by asking.
  */
 export async function findHolder(folder: string): Promise<Error | undefined> {
-  // Nobody can be asked where no folder can be made, as on a read-only copy.
-  const probe = await mkdtemp(join(dirname(folder), snapshotPrefix)).catch(() => undefined);
-  if (probe === undefined) return undefined;
   try {
-    await link(join(folder, "LOCK"), join(probe, "LOCK"));
-    const empty = new Level<string, string>(probe, { createIfMissing: false });
-    await empty.open();
-    await empty.close();
+    await (await takeLock(folder))?.[Symbol.asyncDispose]();
     return undefined;
   } catch (error) {
-    return isLocked(error) ? (error as Error) : undefined;
-  } finally {
-    await rm(probe, { recursive: true, force: true });
+    return error as Error;
+  }
+}
+
+/**
+ * Takes the lock of the store in `folder` without opening the store, through a link in a folder that has no other file:
+ * nothing else is read, so that damage does not matter. No other process opens the store until the lock is disposed of,
+ * wherever its folder is moved meanwhile. Throws the error of the database where another process holds it. Undefined
+ * where nobody can be asked: no lock file, or no room for a link, as on a read-only copy.
+ */
+export async function takeLock(folder: string): Promise<AsyncDisposable | undefined> {
+  // Beside the folder itself, where that is a link: a link to a file does not lead to another disk.
+  const home = await realpath(folder).catch(() => folder);
+  const probe = await mkdtemp(join(dirname(home), snapshotPrefix)).catch(() => undefined);
+  if (probe === undefined) return undefined;
+  const remove = (): Promise<void> => rm(probe, { recursive: true, force: true });
+  try {
+    await link(join(home, "LOCK"), join(probe, "LOCK"));
+    const empty = new Level<string, string>(probe);
+    await empty.open();
+    return { [Symbol.asyncDispose]: () => empty.close().finally(remove) };
+  } catch (error) {
+    await remove();
+    if (isLocked(error)) throw error;
+    return undefined;
   }
 }
 

@@ -119,7 +119,7 @@ export class ExpressionBuilder {
       if (typeof value === "string") size = sizeOfText(value, meter);
       else if (value instanceof CelFailure) return value;
       else if (isList(value)) size = value.length;
-      else if (isMap(value)) size = countItems(value);
+      else if (isMap(value)) size = countItems(value, meter);
       else return noOverload(counted, [value], target !== undefined);
       return size >= min && size <= max;
     };

@@ -32,7 +32,7 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache): Function
 function sizeFunction(meter: Meter): CelFunction {
   return (value) => {
     if (typeof value === "string") return BigInt(sizeOfText(value, meter));
-    return isList(value) || isMap(value) ? BigInt(countItems(value)) : undefined;
+    return isList(value) || isMap(value) ? BigInt(countItems(value, meter)) : undefined;
   };
 }
 

@@ -59,9 +59,10 @@ function collect(value: CelValue, key: string, units: number, harvest: Harvest, 
     }
   } else if (isMap(value)) {
     for (const [name, member] of entriesOf(value)) {
-      if (harvest.left <= 0) return;
+      // It was listed, whether there is room for it or not.
+      meter.charge(1);
       if (typeof name === "string") collect(name, "", 0, harvest, meter);
-      collect(member, typeof name === "string" ? name : key, leafUnits, harvest, meter);
+      collect(member, typeof name === "string" ? name : key, leafUnits - 1, harvest, meter);
     }
   }
 }

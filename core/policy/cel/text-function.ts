@@ -39,23 +39,53 @@ function ofTexts(run: (text: string, other: string) => CelResult): CelFunction {
 }
 
 function searchMethods(meter: Meter): TextTable {
-  const search = (find: (text: string, needle: string) => CelResult): CelFunction => {
+  const find = (compare: (text: string, needle: string) => CelResult, isAnywhere: boolean): CelFunction => {
     return (text, needle) => {
       if (typeof text !== "string" || typeof needle !== "string") return undefined;
       if (needle.length > maxNeedle && needle.length <= text.length) {
         return new CelFailure(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
       }
       meter.charge(1, text.length);
-      return find(text, needle);
+      if (isAnywhere) chargeRepetition(meter, text, needle);
+      return compare(text, needle);
     };
   };
   return {
-    contains: search((text, needle) => text.includes(needle)),
-    startsWith: search((text, needle) => text.startsWith(needle)),
-    endsWith: search((text, needle) => text.endsWith(needle)),
-    indexOf: search((text, needle) => BigInt(text.indexOf(needle))),
-    lastIndexOf: search((text, needle) => BigInt(text.lastIndexOf(needle))),
+    contains: find((text, needle) => text.includes(needle), true),
+    startsWith: find((text, needle) => text.startsWith(needle), false),
+    endsWith: find((text, needle) => text.endsWith(needle), false),
+    indexOf: find((text, needle) => BigInt(text.indexOf(needle)), true),
+    lastIndexOf: find((text, needle) => BigInt(text.lastIndexOf(needle)), true),
   };
+}
+
+/** Comparisons of characters that cost less than to find out whether there will be as many. */
+const freeComparisons = 1_024;
+
+/**
+ * Charges for what a search for `needle` reads again: the engine's search takes the product of both lengths where the needle
+ * repeats itself at its begin or end, as `aaa…b…aaa` does, and one pass where it does not.
+ */
+export function chargeRepetition(meter: Meter, text: string, needle: string): void {
+  if (needle.length > text.length || needle.length * text.length <= freeComparisons) return;
+  meter.charge(needle.length >>> 2);
+  const forward = repetitionOf(needle.length, (at) => needle.charCodeAt(at));
+  const backward = repetitionOf(needle.length, (at) => needle.charCodeAt(needle.length - 1 - at));
+  meter.charge(Math.ceil((text.length / 64) * (Math.max(forward, backward) - 1)));
+}
+
+/** Returns how often the beginning of a text repeats itself at most: 1 for `abc`, 4 for `ababababc`. */
+function repetitionOf(length: number, at: (index: number) => number): number {
+  // The longest border of each beginning, as Knuth, Morris and Pratt find it; a border makes a period.
+  const borders = new Int32Array(length + 1);
+  let most = 1;
+  for (let end = 1, border = 0; end < length; end++) {
+    while (border > 0 && at(border) !== at(end)) border = borders[border] as number;
+    if (at(border) === at(end)) border++;
+    borders[end + 1] = border;
+    most = Math.max(most, (end + 1) / (end + 1 - border));
+  }
+  return most;
 }
 
 /** Changing a text character by character costs about 8 times as much as reading it. */
@@ -74,6 +104,7 @@ function changingMethods(meter: Meter): TextTable {
     unescaped: change(decodeEscapes),
     split: ofTexts((text, separator) => {
       meter.charge(1 + (text.length >>> 1));
+      chargeRepetition(meter, text, separator);
       return text.split(separator);
     }),
   };
@@ -100,6 +131,7 @@ function buildingMethods(meter: Meter): TextTable {
     replace: (text, from, to) => {
       if (typeof text !== "string" || typeof from !== "string" || typeof to !== "string") return undefined;
       meter.charge(1 + (text.length >>> 3));
+      chargeRepetition(meter, text, from);
       const pieces = text.split(from);
       const length = text.length + (pieces.length - 1) * (to.length - from.length);
       return chargeNew(meter, length) ?? pieces.join(to);
@@ -168,6 +200,7 @@ function matchingMethods(meter: Meter, patterns: PatternCache): TextTable {
         return new CelFailure(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
       }
       meter.charge(literalUnits + (pattern.length >>> 1) + 1, text.length);
+      for (const part of pattern.split("*")) chargeRepetition(meter, text, part);
       return compileGlob(pattern).test(text);
     }),
   };

@@ -92,10 +92,12 @@ export function isMap(value: CelValue): value is AnyMap {
   return !(value instanceof TypedValue) || value instanceof CelMap;
 }
 
-/** The number of items of a list, or of members of a map. */
-export function countItems(value: readonly CelValue[] | AnyMap): number {
+/** The number of items of a list, or of members of a map: they are listed to be counted, and charged for. */
+export function countItems(value: readonly CelValue[] | AnyMap, meter: Meter): number {
   if (isList(value)) return value.length;
-  return value instanceof CelMap ? value.entries.size : Object.keys(value).length;
+  const count = value instanceof CelMap ? value.entries.size : Object.keys(value).length;
+  meter.charge(count);
+  return count;
 }
 
 export function keysOf(map: AnyMap): readonly MapKey[] {
@@ -160,7 +162,7 @@ function haveEqualItems(a: readonly CelValue[], b: readonly CelValue[], meter: M
 }
 
 function haveEqualMembers(a: AnyMap, b: AnyMap, meter: Meter): boolean {
-  if (countItems(a) !== countItems(b)) return false;
+  if (countItems(a, meter) !== countItems(b, meter)) return false;
   for (const [key, value] of entriesOf(a)) {
     const other = lookUp(b, key);
     if (other === undefined || !isEqual(value, other, meter)) return false;

@@ -44,11 +44,25 @@ export function meteredFunctions(meter: Meter, patterns: OraclePatterns, leaves:
   return [
     ...equalityFunctions(meter),
     ...listFunctions(meter),
+    ...mapFunctions(meter),
     ...loopFunctions(meter),
     ...costly.flatMap(([name, units]) => costlyFunctions(name, units, meter)),
     ...conversionFunctions(meter),
     ...textFunctions(meter, patterns),
     ...treeFunctions(meter, leaves),
+  ];
+}
+
+function mapFunctions(meter: Meter): CelFunc[] {
+  const size = (members: CelMap): bigint => {
+    meter.charge(members.size);
+    return BigInt(members.size);
+  };
+  return [
+    celFunc("size", [map], INT, size),
+    celMethod("size", map, [], INT, function () {
+      return size(this);
+    }),
   ];
 }
 
@@ -232,6 +246,7 @@ function sameItems(a: CelList, b: CelList, meter: Meter): boolean {
 }
 
 function sameMembers(a: CelMap, b: CelMap, meter: Meter): boolean {
+  meter.charge(a.size + b.size);
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
     const match = b.get(key);
@@ -318,12 +333,9 @@ function collect(value: CelValue, key: string, units: number, harvest: Harvest, 
     }
   } else if (isCelMap(value)) {
     for (const [name, member] of value) {
-      if (harvest.left <= 0) return;
-      if (typeof name !== "string") collect(member, key, leafUnits, harvest, meter);
-      else {
-        collect(name, "", 0, harvest, meter);
-        collect(member, name, leafUnits, harvest, meter);
-      }
+      meter.charge(1);
+      if (typeof name === "string") collect(name, "", 0, harvest, meter);
+      collect(member, typeof name === "string" ? name : key, leafUnits - 1, harvest, meter);
     }
   }
 }

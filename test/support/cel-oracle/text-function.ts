@@ -1,6 +1,7 @@
 import { type CelFunc, type CelList, CelScalar, celFunc, celList, celMethod, listType } from "@bufbuild/cel";
 import { compileGlob } from "../../../core/action/glob.ts";
 import type { Meter } from "../../../core/policy/cel/meter.ts";
+import { chargeRepetition } from "../../../core/policy/cel/text-function.ts";
 import type { OraclePatterns } from "./pattern.ts";
 
 const { BOOL, DYN, INT, STRING } = CelScalar;
@@ -37,6 +38,7 @@ function searchFunctions(meter: Meter): CelFunc[] {
         throw new RangeError(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
       }
       meter.charge(1, this.length);
+      if (!find.endsWith("With")) chargeRepetition(meter, this, needle);
       const found = this[find](needle);
       return (typeof found === "number" ? BigInt(found) : found) as Found;
     };
@@ -91,6 +93,7 @@ function changingFunctions(meter: Meter): CelFunc[] {
     }),
     celMethod("split", STRING, [STRING], list, function (separator) {
       meter.charge(1 + (this.length >>> 1));
+      chargeRepetition(meter, this, separator);
       return celList(this.split(separator));
     }),
   ];
@@ -120,6 +123,7 @@ function buildingFunctions(meter: Meter): CelFunc[] {
     }),
     celMethod("replace", STRING, [STRING, STRING], STRING, function (from, to) {
       meter.charge(1 + (this.length >>> 3));
+      chargeRepetition(meter, this, from);
       const pieces = this.split(from);
       chargeNew(this.length + (pieces.length - 1) * (to.length - from.length));
       return pieces.join(to);
@@ -177,6 +181,7 @@ function matchingFunctions(meter: Meter, patterns: OraclePatterns): CelFunc[] {
         throw new RangeError(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
       }
       meter.charge(literalUnits + (pattern.length >>> 1) + 1, this.length);
+      for (const part of pattern.split("*")) chargeRepetition(meter, this, part);
       return compileGlob(pattern).test(this);
     }),
   ];
