@@ -123,7 +123,9 @@ export interface StdioEndpoint {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd?: string;
-  /** The environment of the process, beside PATH, HOME, LANG and TMPDIR. */
+  /** The user and group of the process, by number; the gateway's own where absent. */
+  readonly runAs?: { readonly uid: number; readonly gid: number };
+  /** The environment of the process, beside PATH, LANG and, where it runs as the gateway's own user, HOME and TMPDIR. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -138,7 +140,7 @@ export interface HttpEndpoint {
 /** The settings of an upstream that do not depend on its transport. */
 export type UpstreamSettings = Omit<
   Camel<UpstreamForm>,
-  "transport" | "command" | "args" | "cwd" | "env" | "envFrom" | "url" | "headers" | "headersEnv" | "facts"
+  "transport" | "command" | "args" | "cwd" | "env" | "envFrom" | "runAs" | "url" | "headers" | "headersEnv" | "facts"
 > & {
   /** By name or glob of a tool. */
   readonly facts: Readonly<Record<string, FactStatement>>;

@@ -187,7 +187,7 @@ function buildUpstream(
   { values, origins }: SourcedValues,
   folder: string,
 ): GatewayConfig["upstreams"][number] {
-  const { transport, command, args, cwd, env, envFrom, url, headers, headersEnv, facts, ...settings } = toCamel(
+  const { transport, command, args, cwd, env, envFrom, runAs, url, headers, headersEnv, facts, ...settings } = toCamel(
     form,
     fileSchema.properties.upstreams.items,
   );
@@ -207,6 +207,7 @@ function buildEndpoint(
     command: command.includes("/") ? resolve(folder, command) : command,
     args: form.args ?? [],
     ...(form.cwd === null ? {} : { cwd: resolve(folder, form.cwd) }),
+    ...(form.run_as === null ? {} : { runAs: form.run_as }),
     env: values,
   };
 }

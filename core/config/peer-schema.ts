@@ -52,6 +52,19 @@ export const upstreamSchema = object("One MCP server.", {
       { default: [] },
     ),
   ),
+  run_as: onlyWhere(
+    "transport",
+    ["stdio"],
+    optional(
+      object(
+        "User and group of the process, so that it cannot read the gateway's keys. It gets no other group, and neither HOME nor TMPDIR of the gateway. Needs a gateway that runs as root, with CAP_SETUID, CAP_SETGID and CAP_KILL. Left out: the gateway's own user.",
+        {
+          uid: integer("Number of the user; not root.", { minimum: 1, maximum: 4_294_967_294 }),
+          gid: integer("Number of the group; not root's.", { minimum: 1, maximum: 4_294_967_294 }),
+        },
+      ),
+    ),
+  ),
   url: onlyWhere("transport", ["http", "sse"], string("Endpoint of the server.", { format: "url" })),
   headers: onlyWhere(
     "transport",

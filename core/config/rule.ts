@@ -9,6 +9,7 @@ import { isReservedHeader } from "./gateway-config.ts";
 import { checkOauth } from "./oauth-rule.ts";
 import { checkProviders } from "./provider-rule.ts";
 import { isLoopback, refuseRepeats, requireEncryption } from "./repetition.ts";
+import { ownRights, switchProblem } from "./run-as.ts";
 import type { Secrets } from "./secret.ts";
 
 /**
@@ -237,8 +238,18 @@ function checkUpstreams(upstreams: Draft<readonly UpstreamForm[]>, faults: Fault
     checkTimeouts(upstream, at(index), faults);
     checkVariables(upstream, at(index), faults);
     checkHeaders(upstream, at(index), faults);
+    checkRunAs(upstream, `${at(index)}.run_as`, faults);
     checkStatements(upstream.facts, `${at(index)}.facts`, faults);
   });
+}
+
+/** A server that cannot be started as its user is not started as another. */
+function checkRunAs({ run_as: runAs }: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
+  if (runAs === undefined || runAs === null) return;
+  const problem = switchProblem(ownRights());
+  if (problem === undefined) return;
+  const what = "a gateway that runs as root, with CAP_SETUID, CAP_SETGID and CAP_KILL";
+  faults.add(path, `expected ${what}, got ${problem}; or run the server by itself and reach it over HTTP`);
 }
 
 function checkTimeouts(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {

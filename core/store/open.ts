@@ -7,6 +7,7 @@ import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 import type { KeyRange } from "./key-range.ts";
+import { keepFilesPrivate } from "./private-file.ts";
 import { valueEncoding } from "./value-encoding.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
@@ -38,7 +39,8 @@ const plainFormat = "1";
 export const snapshotPrefix = ".snapshot-";
 
 /**
- * Opens the store, creating its folder (mode 0700) where there is none. Its files are checked for damage first: LevelDB
+ * Opens the store, creating its folder (mode 0700) where there is none; from then on the process creates files for its owner
+ * alone. The files of the store are checked for damage first: LevelDB
  * checks no block that it reads, writes what it read into new files, and ends the process at some damage.
  * Throws STATE_UNUSABLE with the next step: held by another process, not a writable folder, damaged, or written in
  * another format.
@@ -49,6 +51,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     return openFormatted(new MemoryLevel<string, string>({ valueEncoding }));
   }
   const folder = join(options.dir, "state");
+  keepFilesPrivate();
   try {
     await createFolder(options.dir, folder);
     await checkFiles(folder, newestPart);

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { StdioConfig } from "../config/gateway-config.ts";
+import { withInheritedMask } from "../store/private-file.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
 import type { ReplyBounds } from "./transport.ts";
 
@@ -103,7 +104,9 @@ export class StdioPipe implements Pipe {
 
 const endGraceMs = 300;
 const termGraceMs = 2_000;
-const inherited = ["PATH", "HOME", "LANG", "TMPDIR"] as const;
+const inherited = ["PATH", "LANG"] as const;
+/** Folders of the gateway's own user. */
+const inheritedFolders = ["HOME", "TMPDIR"] as const;
 
 /** Process groups that are alive; they are killed when the gateway exits. */
 const groups: Set<number> = new Set();
@@ -112,17 +115,22 @@ process.on("exit", () => {
 });
 
 /**
- * Starts an upstream's process: no shell, its own process group, and an environment of PATH, HOME, LANG, TMPDIR and
- * the configured variables, so that the gateway's own secrets cannot leak. A failed start is an `error` event.
+ * Starts an upstream's process: no shell, its own process group, and an environment of PATH, LANG, HOME and TMPDIR of its
+ * own user, and the configured variables, so that the gateway's own secrets cannot leak. With `runAs` it has that user and
+ * that group, and no other: libuv gives up the supplementary groups of a process whose user it changes. A failed start is an
+ * `error` event, also where the user cannot be changed.
  */
 function startProcess(config: StdioConfig): ChildProcessWithoutNullStreams {
-  const child = spawn(config.command, config.args, {
-    ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
-    env: { ...minimalEnvironment(), ...config.env },
-    detached: true,
-    shell: false,
-    stdio: ["pipe", "pipe", "pipe"],
-  });
+  const start = (): ChildProcessWithoutNullStreams =>
+    spawn(config.command, config.args, {
+      ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
+      ...config.runAs,
+      env: { ...minimalEnvironment(config.runAs !== undefined), ...config.env },
+      detached: true,
+      shell: false,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+  const child = withInheritedMask(start);
   const { pid } = child;
   if (pid === undefined) return child;
   groups.add(pid);
@@ -146,9 +154,9 @@ async function stopProcess(child: ChildProcessWithoutNullStreams): Promise<void>
   await exited;
 }
 
-function minimalEnvironment(): Record<string, string> {
+function minimalEnvironment(isOtherUser: boolean): Record<string, string> {
   const env: Record<string, string> = {};
-  for (const name of inherited) {
+  for (const name of isOtherUser ? inherited : [...inherited, ...inheritedFolders]) {
     const value = process.env[name];
     if (value !== undefined) env[name] = value;
   }

@@ -97,6 +97,15 @@ async function checkUpstream(upstream: UpstreamConfig, { config, env }: DoctorTa
   return fail(`\`${name}\`: \`${command}\` ${fault}`, "install it, or correct its `command`");
 }
 
+/** Checks that servers over stdio run as another user than the gateway, whose keys they could read. */
+export const checkProcessUser: DoctorCheck = async ({ config: { upstreams, state, dataDir } }) => {
+  const own = upstreams.filter((upstream) => upstream.transport === "stdio" && upstream.runAs === undefined);
+  if (own.length === 0 || !state.enabled) return [ok("no MCP server runs as the gateway's own user, beside its keys")];
+  const names = own.map(({ name }) => `\`${name}\``).join(", ");
+  const fix = "set `run_as`, or run it by itself and reach it over HTTP";
+  return [warn(`${names} over stdio: the gateway's own user reads the keys in ${join(dataDir, "keys")}`, fix)];
+};
+
 async function findProgram(command: string, path: string): Promise<string | undefined> {
   const places = command.includes("/") ? [command] : path.split(delimiter).map((folder) => join(folder, command));
   for (const place of places) if (await isProgram(place)) return place;

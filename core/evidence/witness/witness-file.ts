@@ -21,8 +21,8 @@ export class FileWitness implements Witness {
 
   /** Durable when it resolves. */
   async append(log: string, note: string, time: string): Promise<void> {
-    await mkdir(this.#folder, { recursive: true });
-    const file = await open(this.#path(log), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o644);
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const file = await open(this.#path(log), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600);
     try {
       // What a crash cut off stays a line of its own.
       const gap = (await endsInLine(file)) ? "" : "\n";

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { withInheritedMask } from "../../store/private-file.ts";
 import { checkLog, maxNote, type Witness } from "./witness.ts";
 
 const branch = "refs/heads/evidence";
@@ -54,7 +55,9 @@ export class GitWitness implements Witness {
   #git(args: readonly string[], input: string): Promise<Finished> {
     // Only what finds the program: a GIT_DIR of the environment would name another repository.
     const env = { PATH: process.env.PATH ?? "", LC_ALL: "C", GIT_TERMINAL_PROMPT: "0" };
-    const child = spawn("git", ["-C", this.#repository, ...args], { env, timeout: deadlineMs, killSignal: "SIGKILL" });
+    const options = { env, timeout: deadlineMs, killSignal: "SIGKILL" } as const;
+    // Who may read the repository is for its own configuration to say.
+    const child = withInheritedMask(() => spawn("git", ["-C", this.#repository, ...args], options));
     return new Promise((resolve, reject) => {
       const out = { stdout: "", stderr: "" };
       for (const name of ["stdout", "stderr"] as const) {
