@@ -84,7 +84,17 @@ describe("what the gateway writes, where its user takes no rights away by `umask
     const [session = ""] = /session-v1-[0-9a-f]{64}/.exec(stdout) ?? [];
     await run(["evidence", "export", session, "--file", at("site/session.tar")], env);
     expect(await ready.stop("SIGTERM", 60_000)).to.equal(0);
-    await run(["restore", at("site/kept", backup), "--data", at("site/data"), "--by", "ops", "--replace", "--accept-rollback", "older"]);
+    await run([
+      "restore",
+      at("site/kept", backup),
+      "--data",
+      at("site/data"),
+      "--by",
+      "ops",
+      "--replace",
+      "--accept-rollback",
+      "older",
+    ]);
     expect(await open(at("site"))).to.deep.equal([]);
     const written = await readdir(at("site"), { recursive: true });
     for (const part of ["data/state/LOCK", "data/keys", "data/high-water", "vault/", "kept/", "session.tar"]) {
