@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** What decides whether this process may start another one as another user. */
+/** The rights of a process that decide whether it may start another one as another user. */
 export interface ProcessRights {
   /** Undefined where the system has no user ids. */
   readonly uid: number | undefined;
