@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { CommandHost } from "../support/command-host.ts";
+import { nodeFlags } from "../support/node-flags.ts";
 import { isAsShown } from "../support/shown-output.ts";
 import type { Finished } from "../unit/cli/run.ts";
 import type { Step } from "./transcript.ts";
@@ -37,7 +38,10 @@ export class TranscriptFolder {
     for (const shipped of ["policy-packs", "plugins"])
       await symlink(join(repositoryRoot, shipped), join(folder.path, shipped));
     await mkdir(join(folder.path, "bin"));
-    await writeFile(folder.#gateway, `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`);
+    await writeFile(
+      folder.#gateway,
+      `#!/bin/sh\nexec "${process.execPath}" ${nodeFlags.join(" ")} "${program}" "$@"\n`,
+    );
     await writeFile(folder.#profile, profile);
     await chmod(folder.#gateway, 0o755);
     return folder;

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Finished } from "../unit/cli/run.ts";
+import { nodeFlags } from "./node-flags.ts";
 
 const program = fileURLToPath(new URL("../fixture/command-host.js", import.meta.url));
 
@@ -10,7 +11,10 @@ const program = fileURLToPath(new URL("../fixture/command-host.js", import.meta.
  * of its own shows, such as that it ends, a test runs with `runGateway`.
  */
 export class CommandHost {
-  readonly #child: ChildProcess = fork(program, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  readonly #child: ChildProcess = fork(program, {
+    execArgv: [...nodeFlags],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
   #last: Promise<unknown> = Promise.resolve();
 
   constructor() {

@@ -95,7 +95,8 @@ describe("what callers name", function () {
   let gateway: RunningGateway;
 
   before(async () => {
-    const limits = "limits: { admin_requests_per_minute: 1000000, admin_unauthenticated_per_minute: 1000000 }";
+    const limits =
+      "limits: { admin_requests_per_minute: 1000000, admin_unauthenticated_per_minute: 1000000, unauthenticated_per_minute: 1000000 }";
     const config = siteConfig({ role: "admin", more: `log: { level: error }\n${limits}` });
     gateway = await startGateway({ config, files: siteFiles(), ownProcess: true });
   });

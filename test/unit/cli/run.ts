@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { nodeFlags } from "../../support/node-flags.ts";
 
 export const program: string = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 
@@ -16,10 +17,15 @@ export function runGateway(
   stdin?: string | Buffer,
 ): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [program, ...args], { env, timeout: 60_000 }, (_error, stdout, stderr) => {
-      if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));
-      else resolve({ code: child.exitCode, stdout, stderr });
-    });
+    const child = execFile(
+      process.execPath,
+      [...nodeFlags, program, ...args],
+      { env, timeout: 60_000 },
+      (_error, stdout, stderr) => {
+        if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));
+        else resolve({ code: child.exitCode, stdout, stderr });
+      },
+    );
     if (stdin === undefined) return;
     child.stdin?.on("error", () => undefined); // who refuses it does not read it to its end
     child.stdin?.end(stdin);
