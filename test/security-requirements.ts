@@ -102,7 +102,7 @@ S78 | 17, 22 | part | Extra members anywhere (handshake capabilities, \`_meta\`,
 ## What was found by attacking the first edition
 S79 | 18     | met  | A new session label of a stopped, tainted or flooding principal → no fresh start; a secret in pieces is found or bounded
 S80 | 22     | met  | The same text in another spelling beside the judged one (\`logprobs\`, bytes, ids, structuredContent beside content, split items) → judged joined, or dropped
-S81 | 22     | open | A bundle without its tail, its kill, or the record of a policy in force, re-sealed with the right key → \`incomplete\`, both verifiers
+S81 | 22     | met  | A bundle without its tail, its kill, or the record of a policy in force, re-sealed with the right key → \`incomplete\`, both verifiers
 S82 | 18     | met  | A tool's definition changed without notice between approval and use → not run; poisoned, shadowing or look-alike definition → withheld, reviewed with a diff
 S83 | 18     | met  | Unparsable, dynamic or disputed argument facts → \`effect: unknown\`, never allowed by a shipped rule
 

@@ -101,6 +101,11 @@ export class Ledger {
     return this.#chains.get(tenant).wrapping.authenticate("session-values-v1", tenant);
   }
 
+  /** Returns the secret under which the states of a tenant's chain hide their values. Throws as `valueKey` does. */
+  stateSecret(tenant: string): string {
+    return this.#chains.get(tenant).wrapping.authenticate("chain-state-v1", tenant);
+  }
+
   /**
    * Takes the next writer epoch, checks every chain against its high-water mark, and records `unknown` for each
    * dispatched decision a former process left without outcome. Throws STATE_UNUSABLE where the marks are damaged.

@@ -10,8 +10,11 @@ import {
 } from "../../core/evidence/bundle/build.ts";
 import { genesisDetail, rotationDetail } from "../../core/evidence/key/key-history.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/private/private-field.ts";
+import { digestState } from "../../core/evidence/state/chain-state.ts";
+import type { ShownState } from "../../core/evidence/state/state-store.ts";
 import { checkpointSigner, signCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
 import { consistencyPath, inclusionPath, type LeafRange, leafHash, rootOf } from "../../core/evidence/tree/merkle.ts";
+import { stateOf } from "./state-world.ts";
 
 /** A record before it has a place; what a forger may change. */
 export interface Draft {
@@ -35,6 +38,7 @@ export const tenant = "acme";
 export const chainId = "Y2hhaW4tb2YtYWNtZS0x";
 export const session: string = `session-v1-${"a".repeat(64)}`;
 export const otherSession: string = `session-v1-${"b".repeat(64)}`;
+export const principal = "principal-v1-1";
 export const noHash: string = "0".repeat(64);
 export const createdAt = "2025-03-01T10:00:00.000Z";
 
@@ -106,7 +110,7 @@ function step(name: string): Draft {
       tool: "write_file",
     },
     client: { address: "127.0.0.1", name: "agent", version: "1" },
-    principal: { id: "principal-v1-1", key_id: "ci", role: "operator" },
+    principal: { id: principal, key_id: "ci", role: "operator" },
     session: { id: name.startsWith("other") ? otherSession : session, transport: "http" },
   };
 }
@@ -226,19 +230,32 @@ function fields(name: string, members: Readonly<Record<string, Json>>): ShownFie
   return shown.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
 }
 
-/** The note over the first `size` records, under the keys of that size. */
+/** The note over the first `size` records, under the keys of that size. A gateway of an earlier day states no `state`. */
 export function checkpointOf(
   chain: readonly Placed[],
   size: number,
   signers: readonly SigningKey[] = signersAt(chain, size),
+  state: string | null = digestState(shownAt(chain, size).state),
 ): string {
   const last = chain[size - 1] as Placed;
   const time = String(last.record.time);
-  const checkpoint = { chain: chainId, size, root: rootAt(chain, 0, size), head: last.hash, time };
+  const checkpoint = {
+    chain: chainId,
+    size,
+    root: rootAt(chain, 0, size),
+    head: last.hash,
+    time,
+    state: state ?? undefined,
+  };
   return signCheckpoint(
     checkpoint,
     signers.map((key) => checkpointSigner(chainId, key)),
   );
+}
+
+/** What the chain's state says of the session and its principal. */
+export function shownAt(chain: readonly Placed[], size: number): ShownState {
+  return stateOf(chain, size, session, principal);
 }
 
 /** The chain's keys at a size: the first up to the hand-over, the second from there on. */
@@ -278,6 +295,7 @@ export function contentOf(chain: readonly Placed[]): BundleContent {
     session,
     created: createdAt,
     texts: own.map(({ text }) => text),
+    states: [shownAt(chain, size), shownAt(chain, witnessedSize)],
     checkpoint: checkpointOf(chain, size),
     proofs: new Map(seqs.map((seq) => [seq, inclusionOf(chain, seq, size)])),
     keyId: (signersAt(chain, size).at(-1) as SigningKey).id,
@@ -287,6 +305,13 @@ export function contentOf(chain: readonly Placed[]): BundleContent {
       proof: hashesOf(chain, consistencyPath(witnessedSize, size)),
     },
   };
+}
+
+/** The same as a gateway exported it that signed no states. */
+export function formerContentOf(chain: readonly Placed[]): BundleContent {
+  const { states: _, ...content } = contentOf(chain);
+  const size = chain.length;
+  return { ...content, checkpoint: checkpointOf(chain, size, signersAt(chain, size), null) };
 }
 
 /** One argument of every action is withheld. */
@@ -310,6 +335,11 @@ function withheldFact(name: string): ShownField {
 /** What the witness kept of a chain: a note of each size, as its file holds them. */
 export function witnessOf(chain: readonly Placed[], sizes: readonly number[]): string {
   return sizes.map((size) => `# 2025-03-01T09:30:00.000Z\n${checkpointOf(chain, size)}`).join("");
+}
+
+/** The same as a gateway published it that signed no states. */
+export function formerWitnessOf(chain: readonly Placed[], sizes: readonly number[]): string {
+  return sizes.map((size) => checkpointOf(chain, size, signersAt(chain, size), null)).join("");
 }
 
 /** The bundle of a chain as an honest gateway would export it. */

@@ -43,6 +43,7 @@ const ways: readonly ((dice: Dice) => Presented)[] = [
   (dice) => resign((open) => mutateEntry(open, dice, ["fields", "proof"])),
   (dice) => resign((open) => void Object.assign(open, { head: mutateLineJson(open.head, dice) })),
   (dice) => resign((open) => void Object.assign(open, { entries: shuffleLines(open.entries, dice) })),
+  (dice) => resign((open) => mutateLines(open, dice)),
   (dice) =>
     forgeChain((drafts) => {
       const at = 1 + dice(drafts.length - 1);
@@ -56,6 +57,27 @@ const ways: readonly ((dice: Dice) => Presented)[] = [
     ),
   (dice) => forgeChain((drafts) => addKills(drafts, dice), dice(2) === 0 ? recordMutation(dice) : undefined),
 ];
+
+/** Changes lines of a bundle in one of the ways that a new seal covers: its head, a record, a field, a proof, or which lines there are. */
+export function mutateLines(open: OpenLines, dice: Dice): void {
+  const lines = { ...open };
+  pick(dice, [
+    () => mutateLine(lines, dice, mutateText),
+    () => mutateLine(lines, dice, mutateLineJson),
+    () => mutateEntry(lines, dice, ["record", "fields", "proof"]),
+    () => Object.assign(lines, { head: mutateLineJson(lines.head, dice) }),
+    () => Object.assign(lines, { head: mutateState(lines.head, dice) }),
+    () => Object.assign(lines, { entries: shuffleLines(lines.entries, dice) }),
+    () => Object.assign(lines, { entries: lines.entries.slice(0, 1 + dice(lines.entries.length)) }),
+  ])();
+  Object.assign(open, lines);
+}
+
+/** Changes something in the states of a bundle's first line, where it has any. */
+function mutateState(head: string, dice: Dice): string {
+  const { states = [], ...rest } = JSON.parse(head) as Draft;
+  return canonicalJson({ ...rest, states: mutateJson(states, dice) });
+}
 
 /** Stops and releases this and that, here and there. */
 function addKills(drafts: readonly Draft[], dice: Dice): Draft[] {

@@ -4,6 +4,7 @@ import type { Json } from "../../action/json.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { fieldText, type PrivateMember } from "../private/private-field.ts";
 import type { EvidenceRecord } from "../record/record.ts";
+import type { ShownState } from "../state/state-store.ts";
 import { type Checkpoint, parseCheckpoint } from "../tree/checkpoint.ts";
 import { type BundleHead, type BundleSeal, bundleSchema, type Consistency, sealedBytes } from "./bundle-line.ts";
 
@@ -37,6 +38,8 @@ export interface BundleContent {
   readonly keyId: string;
   readonly fields: ReadonlyMap<number, ShownFields>;
   readonly witnessed?: Witnessed;
+  /** The states of the chain at the checkpoint, and at the one that was published last. */
+  readonly states?: readonly ShownState[];
 }
 
 /** The lines of a session's bundle but the seal, each made when it is asked for. Equal contents make equal lines. */
@@ -64,6 +67,7 @@ function headOf(content: BundleContent, checkpoint: Checkpoint): BundleHead {
     checkpoint: content.checkpoint,
     head_proof: content.proofs.get(checkpoint.size - 1) ?? [],
     consistency: growthOf(content, checkpoint),
+    ...(content.states === undefined ? {} : { states: content.states }),
   };
 }
 

@@ -4,6 +4,8 @@ import { isJsonObject, type Json } from "../../action/json.ts";
 import type { Reason } from "../record/reason.ts";
 
 import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../record/record.ts";
+import { countedEvents } from "../state/chain-state.ts";
+import type { ShownState } from "../state/state-store.ts";
 
 /** Checks the kind of a value; undefined stands for an absent member. */
 type Shape = (value: Json | undefined) => boolean;
@@ -133,6 +135,8 @@ export interface BundleHead {
   /** Inclusion proof (hex) of the checkpoint's own last record. */
   readonly head_proof: readonly string[];
   readonly consistency: Consistency;
+  /** Absent in bundles of gateways that signed no states. */
+  readonly states?: readonly ShownState[];
 }
 
 /** The tree as a witness had last seen it, and the proof (hex) that it only grew since. */
@@ -178,7 +182,22 @@ export interface OpenBundle {
 }
 
 const hashes = listOf(digest);
-const headShape = closedObject({
+const stateProof = closedObject({
+  beside: hashes,
+  other: hashes,
+  salt: text,
+  value: listOf(count),
+});
+const shownState = closedObject({
+  principal: stateProof,
+  session: stateProof,
+  state: closedObject({
+    events: closedObject(Object.fromEntries(countedEvents.map((event) => [event, count]))),
+    map: digest,
+    size: count,
+  }),
+});
+const headMembers = {
   schema: exactly(bundleSchema),
   tenant: text,
   chain: text,
@@ -186,8 +205,9 @@ const headShape = closedObject({
   created: time,
   checkpoint: text,
   head_proof: hashes,
-  consistency: objectWith({ first: count, root: digest, proof: hashes }),
-});
+  consistency: closedObject({ first: count, root: digest, proof: hashes }),
+};
+const headShape = oneOf(closedObject(headMembers), closedObject({ ...headMembers, states: listOf(shownState) }));
 /** A text that begins otherwise was hashed as something else than a field. */
 const field = oneOf(digest, matching(/^\["field-v1",/));
 const entryMembers = { fields: listOf(field), proof: hashes, record: recordShape };
@@ -302,7 +322,15 @@ function depthOf(text: string): number {
 }
 
 /** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
-export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
+export type BundlePart =
+  | `line ${number}`
+  | "bundle"
+  | "checkpoint"
+  | "consistency"
+  | "records"
+  | "seal"
+  | "states"
+  | "witness";
 
 /** The place of a breach: a part of the bundle, and a record. */
 export interface BreachPlace {

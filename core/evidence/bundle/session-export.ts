@@ -3,7 +3,6 @@ import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Clock } from "../../action/id.ts";
 import type { JsonObject } from "../../action/json.ts";
-import { HeldSnapshot } from "../../store/rewrite.ts";
 import { countRecords, readSessionSeqs } from "../chain/session-record.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { readKeyHistory } from "../key/key-history.ts";
@@ -13,6 +12,7 @@ import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import { type Reader, readFault, StoreView } from "../record/store-view.ts";
+import { StateStore } from "../state/state-store.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import {
@@ -31,6 +31,7 @@ import type { BundledRecord } from "./bundle-line.ts";
 interface ExportedLedger {
   recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
   disclosure(record: ActionRecord, reader: Reader): Promise<Disclosure>;
+  stateSecret(tenant: string): string;
 }
 
 interface SessionExportParts {
@@ -60,9 +61,11 @@ const maxRecords = 20_000;
 /** Exports the evidence of one session, with everything needed to verify it without the gateway. */
 export class SessionExport {
   readonly #parts: SessionExportParts;
+  readonly #states: StateStore;
 
   constructor(parts: SessionExportParts) {
     this.#parts = parts;
+    this.#states = new StateStore(parts);
   }
 
   /**
@@ -92,7 +95,7 @@ export class SessionExport {
     // Before the record below: whatever the checkpoint does not cover is younger than this.
     const created = new Date(clock()).toISOString();
     await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
-    await using held = new HeldSnapshot(store);
+    await using held = await this.#states.hold(tenant);
     try {
       const view = new StoreView(store, held.snapshot);
       return await this.#read(view, { tenant, session, created }, request);
@@ -113,15 +116,18 @@ export class SessionExport {
     const seqs = await readSessionSeqs(view, tenant, session, maxRecords);
     if (seqs === undefined) throw tooMany();
     const read = await readRecords(view, tenant, seqs);
+    const principal = read.map(({ record }) => record).findLast(isAction)?.principal.id ?? "";
+    const shown = await this.#states.show(view, tenant, checkpoint, { session, principal });
     const content = {
       ...named,
       texts: read.map(({ text }) => text),
-      checkpoint: note,
+      checkpoint: shown.checkpoint,
+      states: shown.states,
       proofs: await this.#prove(view, tenant, checkpoint, seqs),
       keyId: history.keysAt(checkpoint.size).at(-1)?.id ?? "",
       fields: withhold(await this.#readFields(view, read, request.disclose), request.redact),
     };
-    const witnessed = await readWitnessed(view, tenant, checkpoint);
+    const witnessed = await readWitnessed(view, tenant, checkpoint, shown.published);
     return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
   }
 
@@ -184,13 +190,15 @@ async function readSome(view: StoreView, tenant: string, seqs: readonly number[]
   });
 }
 
-/** The latest checkpoint that stays, if any: where there is a witness, that is what it has seen. */
+/** The checkpoint that was published last; without states, the latest that stays: what a witness, if there is one, has seen. */
 async function readWitnessed(
   view: StoreView,
   tenant: string,
   { size }: SignedCheckpoint,
+  published: string | undefined,
 ): Promise<Witnessed | undefined> {
-  const [note] = await view.values({ ...checkpointAtRange(tenant), reverse: true, limit: 1 });
+  const [latest] = await view.values({ ...checkpointAtRange(tenant), reverse: true, limit: 1 });
+  const note = published ?? latest;
   const first = note === undefined ? undefined : parseCheckpoint(note)?.size;
   if (note === undefined || first === undefined) return undefined;
   return { note, proof: hexOf(await new TileReader(view, tenant).consistencyProof(first, size)) };

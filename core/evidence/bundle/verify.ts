@@ -24,6 +24,7 @@ import {
   type OpenBundle,
   readBundle,
 } from "./bundle-line.ts";
+import { checkStates, findLack } from "./completeness.ts";
 
 /** The auditor's own trust; nothing in a bundle can vouch for the bundle. */
 interface Trust {
@@ -81,6 +82,7 @@ class Verification {
   #checkpoint: SignedCheckpoint | undefined;
   #remarks: readonly Remark[] = [];
   #isWitnessed = false;
+  #lack: FirstBad | null = null;
 
   constructor(trust: Trust) {
     this.#trust = trust;
@@ -105,15 +107,22 @@ class Verification {
     this.#pass("tree");
     this.#remarks = checkRecords(entries, head, checkpoint, this.#trust.rules);
     this.#pass("records");
-    if (this.#trust.witness === undefined) return;
-    this.#isWitnessed = checkWitness(this.#trust.witness, head, [checkpoint, earlier], history);
+    checkStates(head, entries);
+    const { witness = "" } = this.#trust;
+    const kept = checkWitness(witness, head, [checkpoint, earlier], history);
+    this.#isWitnessed = kept.length > 0;
     if (this.#isWitnessed) this.#pass(outsideWitness);
+    const due = [checkpoint, ...kept];
+    this.#lack = findLack(head, entries, due);
+    if (due.some(({ state }) => state !== undefined)) this.#pass("states");
+    else this.#remarks = [{ reason: "no_state", seq: 0 }, ...this.#remarks];
   }
 
   /** The first thing missing, or that all is too old. */
   findGap(): FirstBad | null {
     const missed = this.#remarks.find(({ reason }) => reasons[reason].grade === "incomplete");
     if (missed !== undefined) return { ...missed, file: "records" };
+    if (this.#lack !== null) return this.#lack;
     const { maxAgeMs, nowMs } = this.#trust;
     if (maxAgeMs === undefined || this.#checkpoint === undefined) return null;
     // As texts: a date that no calendar has is compared like any other.
@@ -290,21 +299,28 @@ const outsideWitness = "witness" as const;
 
 /**
  * Compares a bundle with what a witness kept of its chain. `known` are the trees the bundle can vouch for: the largest
- * first, then one that it proves to be the beginning of it. True where the witness kept one of them.
+ * first, then one that it proves to be the beginning of it. Returns the notes of the last size that the witness kept up to
+ * the largest, where that is one of them; an earlier one does not say how the chain went on.
  * Throws Breach `forked` where it kept another of the same size, `behind_witness` where it had seen more of the chain
  * before the bundle was made, `bad_checkpoint` for a note that is none, and the reasons of a checkpoint's signatures.
  */
-function checkWitness(notes: string, head: BundleHead, known: readonly [Tree, Tree], history: KeyHistory): boolean {
-  let isKept = false;
-  for (const note of readNotes(notes, head.chain)) {
+function checkWitness(
+  notes: string,
+  head: BundleHead,
+  known: readonly [Tree, Tree],
+  history: KeyHistory,
+): readonly Checkpoint[] {
+  const own = readNotes(notes, head.chain);
+  for (const note of own) {
     if (note.size > known[0].size && note.time < head.created) throw new Breach("behind_witness", place);
     const same = known.find(({ size }) => size === note.size);
     if (same === undefined) continue;
     if (!same.root.equals(note.root)) throw new Breach("forked", place);
     checkCheckpointSignatures(history, note, outsideWitness);
-    isKept = true;
   }
-  return isKept;
+  const covered = own.filter(({ size }) => size <= known[0].size);
+  const last = Math.max(...covered.map(({ size }) => size));
+  return known.some(({ size }) => size === last) ? covered.filter(({ size }) => size === last) : [];
 }
 
 const place = { file: outsideWitness };

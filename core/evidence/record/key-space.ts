@@ -110,6 +110,20 @@ export function checkpointAtRange(tenant: string): KeyRange {
   return rangeOf(`${tenantPrefix(tenant)}checkpoint-at/`);
 }
 
+/** The state of the chain as of a checkpoint, but for its map of sessions and principals. */
+export function stateKey(tenant: string): string {
+  return `${tenantPrefix(tenant)}state`;
+}
+
+/** A page of that map: the 16 slots below a prefix of paths, in hex. */
+export function statePageKey(tenant: string, prefix: string): string {
+  return `${tenantPrefix(tenant)}state-page/${prefix}`;
+}
+
+export function statePageRange(tenant: string): KeyRange {
+  return rangeOf(`${tenantPrefix(tenant)}state-page/`);
+}
+
 /** Present for each record that introduces a signing key, the genesis and rotations; its value is the key's id. */
 export function keyRecordKey(tenant: string, seq: number): string {
   return `${tenantPrefix(tenant)}signing-key/${sequence(seq)}`;

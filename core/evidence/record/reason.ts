@@ -52,9 +52,28 @@ const table = {
   },
   bad_disclosure: { grade: "invalid", text: "the disclosed fields are not those the record commits to" },
   bad_consistency: { grade: "invalid", text: "the proof does not lead from the witness's note to the checkpoint" },
+  bad_state: {
+    grade: "invalid",
+    text: "the proof does not lead from the session or its principal to the chain's state",
+  },
   behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },
   forked: { grade: "diverged", text: "the witness has seen another history of this chain" },
+  state_missing: {
+    grade: "incomplete",
+    text: "the checkpoint, or the witness's, names a state of the chain that the bundle does not show",
+  },
+  tail_missing: { grade: "incomplete", text: "the session's last records are missing" },
+  stop_missing: {
+    grade: "incomplete",
+    text: "a stop or release of the session, its principal, the tenant or the gateway is missing",
+  },
+  configuration_missing: { grade: "incomplete", text: "the record of a configuration is missing" },
+  extension_missing: { grade: "incomplete", text: "the record of a pack, plugin or engine is missing" },
+  key_missing: { grade: "incomplete", text: "the record of a change of keys is missing" },
+  redaction_missing: { grade: "incomplete", text: "the record of an erasure is missing" },
+  retention_missing: { grade: "incomplete", text: "the record of a pruning is missing" },
   stale: { grade: "stale", text: "the checkpoint is older than asked for" },
+  no_state: { grade: "warning", text: "the bundle is of a version that could not show whether records are missing" },
   post_mortem_missing: { grade: "warning", text: "the gateway was overruled by break-glass, and nobody wrote why" },
   time_reversed: { grade: "warning", text: "the clock was set back before this record" },
 } as const;

@@ -8,12 +8,12 @@ export interface Reader {
   get(key: string): Promise<string | undefined>;
 }
 
-/** The store as it was at one moment. */
+/** The store as it was at one moment; without a snapshot, as it is. */
 export class StoreView {
   readonly #store: EvidenceStore;
-  readonly #snapshot: AbstractSnapshot;
+  readonly #snapshot: AbstractSnapshot | undefined;
 
-  constructor(store: EvidenceStore, snapshot: AbstractSnapshot) {
+  constructor(store: EvidenceStore, snapshot?: AbstractSnapshot) {
     this.#store = store;
     this.#snapshot = snapshot;
   }

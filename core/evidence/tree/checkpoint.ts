@@ -13,6 +13,8 @@ export interface Checkpoint {
   readonly head: string;
   /** RFC 3339 time of the last record. */
   readonly time: string;
+  /** SHA-256 (hex) of the chain's state at this size; in checkpoints that were published or exported. */
+  readonly state?: string | undefined;
 }
 
 /** A checkpoint as it was read, with the note that carries its signatures. */
@@ -31,7 +33,7 @@ const hashCheckpoint = `${base64}{42}[AEIMQUYcgkosw048]=`;
 /** Finds checkpoints in a text: each is one that `parseCheckpoint` reads. */
 export const notePattern: RegExp = new RegExp(
   `(?<![^\\n])${originPrefix}([\\w-]{1,64})\\n[1-9]\\d{0,14}\\n${hashCheckpoint}\\nhead [0-9a-f]{64}\\n` +
-    "time \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z\\n\\n" +
+    "time \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z\\n(?:state [0-9a-f]{64}\\n)?\\n" +
     `(?:— evidence/\\1/[0-9a-f]{16} ${base64}{90}[AEIMQUYcgkosw048]=\\n){1,16}`,
   "g",
 );
@@ -53,16 +55,16 @@ export function checkpointSigner(chain: string, key: SigningKey): NoteSigner {
 
 /** The C2SP signed note of a checkpoint, with a signature of each signer. */
 export function signCheckpoint(checkpoint: Checkpoint, signers: readonly NoteSigner[]): string {
-  const { chain, size, root, head, time } = checkpoint;
+  const { chain, size, root, head, time, state } = checkpoint;
   const text = `${originPrefix}${chain}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
-  return signNote(text, signers);
+  return signNote(state === undefined ? text : `${text}state ${state}\n`, signers);
 }
 
 /** Reads a checkpoint; undefined for anything but the exact form. Checks no signature. */
 export function parseCheckpoint(text: string): SignedCheckpoint | undefined {
   const note = parseNote(text);
   const [origin = "", size = "", rootText = "", head = "", time = "", ...rest] = note?.text.split("\n") ?? [];
-  if (note === undefined || rest.length !== 1 || !origin.startsWith(originPrefix)) return undefined;
+  if (note === undefined || rest.at(-1) !== "" || !origin.startsWith(originPrefix)) return undefined;
   const chain = origin.slice(originPrefix.length);
   const root = Buffer.from(rootText, "base64");
   if (!chainPattern.test(chain) || !sizePattern.test(size)) return undefined;
@@ -70,7 +72,10 @@ export function parseCheckpoint(text: string): SignedCheckpoint | undefined {
   if (!head.startsWith("head ") || !digestPattern.test(head.slice(5))) return undefined;
   if (!time.startsWith("time ") || !timePattern.test(time.slice(5))) return undefined;
   if (!note.signatures.every(({ name }) => isKeyNameOf(chain, name))) return undefined;
-  return { chain, size: Number(size), root, head: head.slice(5), time: time.slice(5), note };
+  const checkpoint = { chain, size: Number(size), root, head: head.slice(5), time: time.slice(5), note };
+  if (rest.length === 1) return checkpoint;
+  const [, state] = /^state ([0-9a-f]{64})$/.exec(String(rest[0])) ?? [];
+  return rest.length === 2 && state !== undefined ? { ...checkpoint, state } : undefined;
 }
 
 function isKeyNameOf(chain: string, name: string): boolean {

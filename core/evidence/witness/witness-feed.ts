@@ -1,6 +1,7 @@
 import type { ChainStatus } from "../chain/chain-table.ts";
 import { readKeyHistory } from "../key/key-history.ts";
-import { checkpointAtKey, checkpointKey, durably, publishedHeadsKey, tenantIndexSaltKey } from "../record/key-space.ts";
+import { checkpointKey, durably, publishedHeadsKey, tenantIndexSaltKey } from "../record/key-space.ts";
+import { StateStore } from "../state/state-store.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import { type Installation, openInstallation } from "./installation.ts";
@@ -23,6 +24,7 @@ export class WitnessFeed {
   readonly witness: Witness;
   readonly #options: WitnessFeedOptions;
   readonly #meta: TenantIndexFeed;
+  readonly #states: StateStore;
   /** Size of the latest note that the witness has, by chain, once compared. */
   readonly #published = new Map<string, number>();
 
@@ -30,6 +32,7 @@ export class WitnessFeed {
     this.witness = witness;
     this.#options = options;
     this.#meta = new TenantIndexFeed(witness, options);
+    this.#states = new StateStore(options);
   }
 
   /** Compares every chain, and the tenant index, with the witness's notes. Rejects where the witness does not answer. */
@@ -51,11 +54,12 @@ export class WitnessFeed {
 
   async #publish({ tenant, chain }: ChainStatus): Promise<void> {
     const { store } = this.#options;
-    const note = await store.get(checkpointKey(tenant));
-    const checkpoint = note === undefined ? undefined : parseCheckpoint(note);
-    if (note === undefined || checkpoint === undefined || checkpoint.size <= (this.#published.get(chain) ?? 0)) return;
+    const published = this.#published.get(chain) ?? 0;
+    if ((parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "")?.size ?? 0) <= published) return;
     // Kept in the store first: a checkpoint that a witness has must be provable here.
-    await store.put(checkpointAtKey(tenant, checkpoint.size), note, durably);
+    const note = await this.#states.publish(tenant);
+    const checkpoint = parseCheckpoint(note ?? "");
+    if (note === undefined || checkpoint === undefined) return;
     await this.witness.append(chain, note, checkpoint.time);
     this.#published.set(chain, checkpoint.size);
   }

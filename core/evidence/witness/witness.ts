@@ -75,6 +75,8 @@ export interface WitnessedLedger {
   refuse(tenant: string, reason: string): void;
   /** Refuses to begin new chains from now on. */
   refuseNew(reason: string): void;
+  /** The secret under which the states of a tenant's chain hide their values. */
+  stateSecret(tenant: string): string;
 }
 
 export interface WitnessFeedOptions {

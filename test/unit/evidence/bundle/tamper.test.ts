@@ -8,7 +8,7 @@ import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { type EvidenceVerdict, exitCodes, reasons } from "../../../../core/evidence/record/reason.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
-import { bundleOf } from "../../../support/evidence-world.ts";
+import { bundleOf, formerContentOf, formerWitnessOf, witnessOf } from "../../../support/evidence-world.ts";
 import { goodChain, type Presented, present } from "../../../support/forgery.ts";
 import { PythonVerifier } from "../../../support/python-verifier.ts";
 import { soundStories, tamperCases } from "../../../vector/evidence/tamper.ts";
@@ -43,6 +43,11 @@ describe("verification of a bundle", () => {
     ["self-attested without a witness", { bundle: good, keys: present(good).keys }, "self-attested"],
     ["self-attested without a trusted key", present(good, { keys: [] }), "self-attested"],
     ["self-attested where the witness kept nothing comparable", present(good, { witness: "" }), "self-attested"],
+    [
+      "self-attested where the witness went on to a size that the bundle does not prove, before the bundle's own",
+      present(good, { witness: witnessOf(goodChain, [1, 10, 15]) }),
+      "self-attested",
+    ],
   ];
   for (const [what, presented, verdict] of sound) {
     it(`is ${what}`, async () => {
@@ -51,6 +56,20 @@ describe("verification of a bundle", () => {
       expect(theirs).to.deep.equal(ours);
     });
   }
+
+  it("is judged as before, with a warning, where neither it nor the witness states what there was", async () => {
+    const former = bundleOf(goodChain, formerContentOf(goodChain));
+    const { ours, theirs } = await sayBoth(present(former, { witness: formerWitnessOf(goodChain, [1, 10, 17]) }));
+    expect(ours).to.deep.include({ verdict: "witnessed", first_bad: null, warnings: [{ reason: "no_state", seq: 0 }] });
+    expect(theirs).to.deep.equal(ours);
+  });
+
+  it("is incomplete where it states nothing, and the witness of its checkpoint does [S81]", async () => {
+    const former = bundleOf(goodChain, formerContentOf(goodChain));
+    const { ours, theirs } = await sayBoth(present(former));
+    expect(ours).to.deep.include({ verdict: "incomplete", first_bad: { reason: "state_missing", file: "states" } });
+    expect(theirs).to.deep.equal(ours);
+  });
 
   for (const [what, warnings, make] of soundStories) {
     it(`passes an action that was ${what} [S46]`, async () => {

@@ -1,0 +1,204 @@
+import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
+import { leafHash, nodeHash } from "../tree/merkle.ts";
+
+/** The numbers that a state holds of one subject: a session, or a principal. */
+export type StateValue = readonly number[];
+
+/** A proof of what a state says of one subject, or that it says nothing of it. */
+export interface StateProof {
+  /** The hashes (hex) beside the subject's path, from the root down. */
+  readonly beside: readonly string[];
+  /** The leaf in the subject's place where that is another's: its path, and the commitment to its value. Else empty. */
+  readonly other: readonly string[];
+  /** Empty where there is no value. */
+  readonly salt: string;
+  readonly value: StateValue;
+}
+
+/** A leaf, the digest of the page below, or nothing. */
+type Slot = readonly [path: string, value: StateValue] | string | null;
+type Page = Slot[];
+
+const slotsPerPage = 16;
+const emptyHash = "0".repeat(64);
+
+/** The path of a subject: the SHA-256 (hex) of its kind and id. */
+export function subjectPath(kind: "session" | "principal", id: string): string {
+  return sha256Hex(canonicalJson([kind, id]));
+}
+
+/**
+ * An authenticated map from subjects to values: a Merkle tree in which a leaf stands as far up as its path is its own, in
+ * steps of one hex digit. Equal contents make equal trees. Pages of 16 slots are read when they are needed, and those that
+ * changed are written by the caller.
+ */
+export class StateMap {
+  readonly #read: (prefix: string) => Promise<string | undefined>;
+  readonly #saltOf: (path: string) => string;
+  /** Null for a page that was removed. */
+  readonly #pages = new Map<string, Page | null>();
+  readonly #changed = new Set<string>();
+
+  /** `read` returns the text of the page of a prefix. `saltOf` hides values from whoever sees the hashes beside them. */
+  constructor(read: (prefix: string) => Promise<string | undefined>, saltOf: (path: string) => string) {
+    this.#read = read;
+    this.#saltOf = saltOf;
+  }
+
+  /** The value of a subject; undefined where there is none. */
+  async get(path: string): Promise<StateValue | undefined> {
+    const { slot } = await this.#find(path);
+    return slot?.[0] === path ? slot[1] : undefined;
+  }
+
+  async set(path: string, value: StateValue): Promise<void> {
+    const { page, prefix, slot } = await this.#find(path);
+    this.#markChanged(prefix);
+    const at = digitAt(path, prefix.length);
+    if (slot === null || slot[0] === path) {
+      page[at] = [path, value];
+      return;
+    }
+    const below = path.slice(0, prefix.length + 1);
+    const leaves = emptyPage();
+    leaves[digitAt(slot[0], below.length)] = slot;
+    this.#pages.set(below, leaves);
+    page[at] = "";
+    await this.set(path, value);
+  }
+
+  async delete(path: string): Promise<void> {
+    let { page, prefix, slot } = await this.#find(path);
+    if (slot?.[0] !== path) return;
+    page[digitAt(path, prefix.length)] = null;
+    this.#markChanged(prefix);
+    // A leaf that is alone moves up.
+    while (prefix !== "") {
+      const left = page.filter((each) => each !== null);
+      if (left.length !== 1 || typeof left[0] === "string") return;
+      this.#pages.set(prefix, null);
+      prefix = prefix.slice(0, -1);
+      page = await this.#open(prefix);
+      page[digitAt(path, prefix.length)] = left[0] as Slot;
+    }
+  }
+
+  /** The root (hex). */
+  async root(): Promise<string> {
+    const inOrder = [...this.#changed].sort((a, b) => b.length - a.length);
+    for (const prefix of inOrder) {
+      const page = this.#pages.get(prefix);
+      if (prefix === "" || !page) continue;
+      const above = await this.#open(prefix.slice(0, -1));
+      above[digitAt(prefix, prefix.length - 1)] = this.#levels(page)[0]?.[0] ?? "";
+    }
+    return String(this.#levels(await this.#open(""))[0]?.[0]);
+  }
+
+  /** Proves the value of a path, or its absence. Call `root` before. */
+  async prove(path: string): Promise<StateProof> {
+    const beside: string[] = [];
+    for (let prefix = ""; ; prefix = path.slice(0, prefix.length + 1)) {
+      const page = await this.#open(prefix);
+      const at = digitAt(path, prefix.length);
+      const levels = this.#levels(page);
+      for (let level = 1; level < levels.length; level++) beside.push(String(levels[level]?.[(at >> (4 - level)) ^ 1]));
+      const slot = page[at] ?? null;
+      if (typeof slot === "string") continue;
+      if (slot === null) return { beside, other: [], salt: "", value: [] };
+      if (slot[0] !== path) return { beside, other: [slot[0], this.#commit(slot)], salt: "", value: [] };
+      return { beside, other: [], salt: this.#saltOf(path), value: slot[1] };
+    }
+  }
+
+  /** The pages that changed, by their prefix; undefined for one to delete. Call `root` before. */
+  changes(): readonly (readonly [prefix: string, text: string | undefined])[] {
+    return [...this.#changed].map((prefix) => {
+      const page = this.#pages.get(prefix);
+      return [prefix, page ? JSON.stringify(page) : undefined];
+    });
+  }
+
+  /** The page that a path ends in, and what is in its place there: a leaf, its own or another's, or nothing. */
+  async #find(path: string): Promise<{ page: Page; prefix: string; slot: Exclude<Slot, string> }> {
+    for (let prefix = ""; ; prefix = path.slice(0, prefix.length + 1)) {
+      const page = await this.#open(prefix);
+      const slot = page[digitAt(path, prefix.length)] ?? null;
+      if (typeof slot !== "string") return { page, prefix, slot };
+    }
+  }
+
+  async #open(prefix: string): Promise<Page> {
+    const known = this.#pages.get(prefix);
+    if (known) return known;
+    const text = await this.#read(prefix);
+    if (text === undefined && prefix !== "") throw new Error(`the state has no page \`${prefix}\``);
+    const page = text === undefined ? emptyPage() : (JSON.parse(text) as Page);
+    this.#pages.set(prefix, page);
+    return page;
+  }
+
+  /** Marks a page as changed, and those above it. */
+  #markChanged(prefix: string): void {
+    for (let length = prefix.length; length >= 0; length--) this.#changed.add(prefix.slice(0, length));
+  }
+
+  /** The hashes of a page: its root, then each level below, down to its 16 slots. */
+  #levels(page: Page): readonly (readonly string[])[] {
+    const levels = [page.map((slot) => this.#hash(slot))];
+    for (let below = levels[0] ?? []; below.length > 1; below = levels[0] ?? []) {
+      levels.unshift(Array.from({ length: below.length / 2 }, (_, at) => node(below[2 * at], below[2 * at + 1])));
+    }
+    return levels;
+  }
+
+  #hash(slot: Slot): string {
+    if (slot === null) return emptyHash;
+    return typeof slot === "string" ? slot : hashStateLeaf(slot[0], this.#commit(slot));
+  }
+
+  #commit([path, value]: Exclude<Slot, string | null>): string {
+    return commitState(this.#saltOf(path), value);
+  }
+}
+
+/** The commitment to a value under a salt. */
+function commitState(salt: string, value: StateValue): string {
+  return sha256Hex(canonicalJson([salt, value]));
+}
+
+function hashStateLeaf(path: string, commitment: string): string {
+  return leafHash(sha256Hex(`${path}\n${commitment}`)).toString("hex");
+}
+
+function node(left = emptyHash, right = emptyHash): string {
+  return nodeHash(Buffer.from(left, "hex"), Buffer.from(right, "hex")).toString("hex");
+}
+
+function emptyPage(): Page {
+  return new Array<Slot>(slotsPerPage).fill(null);
+}
+
+function digitAt(path: string, at: number): number {
+  return Number.parseInt(path.charAt(at), slotsPerPage);
+}
+
+/** Checks that a proof leads from a path, and the value that it states or the lack of one, to a root (hex). */
+export function isStateProof(root: string, path: string, { beside, other, salt, value }: StateProof): boolean {
+  const [otherPath, commitment] = other;
+  if (beside.length > 4 * path.length || (other.length > 0 && value.length > 0) || ![0, 2].includes(other.length))
+    return false;
+  let hash = emptyHash;
+  if (value.length > 0) hash = hashStateLeaf(path, commitState(salt, value));
+  else if (otherPath !== undefined && commitment !== undefined) hash = hashStateLeaf(otherPath, commitment);
+  const bits = bitsOf(path).slice(0, beside.length);
+  if (otherPath !== undefined && (otherPath === path || !bitsOf(otherPath).startsWith(bits))) return false;
+  for (let at = beside.length - 1; at >= 0; at--) {
+    hash = bits[at] === "0" ? node(hash, beside[at]) : node(beside[at], hash);
+  }
+  return hash === root;
+}
+
+function bitsOf(path: string): string {
+  return [...path].map((digit) => Number.parseInt(digit, slotsPerPage).toString(2).padStart(4, "0")).join("");
+}
