@@ -8,13 +8,13 @@ import type { Role } from "../../core/action/role.ts";
 import { type GeneratedKey, generateKey } from "../../core/identity/key-ring.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { poisonedEntry } from "../support/catalog-entry.ts";
+import { runCommand } from "../support/command-host.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { connectClient, type McpClient } from "../support/mcp-client.ts";
 import { webhookSecret } from "../support/notify-world.ts";
 import { allowEverything } from "../support/pack.ts";
 import { makeSigner, trustEntry } from "../support/trust-world.ts";
 import { answer, until, WebhookReceiver } from "../support/webhook-receiver.ts";
-import { runGateway } from "../unit/cli/run.ts";
 
 /** Who holds a key: `finn` administers another tenant, in which `fay` is the agent. */
 const people = {
@@ -184,7 +184,7 @@ async function writeExtensions(folder: string): Promise<void> {
     ["pack", "packs/trial"],
     ["plugin", "plugins/secret-egress"],
   ] as const) {
-    const { code, stderr } = await runGateway([kind, "sign", join(folder, path), "--key", join(folder, "signer.pem")]);
+    const { code, stderr } = await runCommand([kind, "sign", join(folder, path), "--key", join(folder, "signer.pem")]);
     if (code !== 0) throw new Error(stderr);
   }
 }

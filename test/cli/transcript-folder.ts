@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
@@ -11,11 +13,18 @@ import { isAsShown } from "../support/shown-output.ts";
 import type { Finished } from "../unit/cli/run.ts";
 import type { Step } from "./transcript.ts";
 
-/** A line that is one command of the gateway, and no more of the shell's; `serve` ends by a signal, which takes a process. */
-const plainCommand =
-  /^(?:[A-Z_]+=\S* )*gateway (?!serve\b)(?<command>[a-z-]+(?: [a-z][a-z-]*\b(?![./]))?)[^|<>;&`()\n]*$/;
-/** In place of the gateway: says what it would have been given, each text ended by a NUL: how many arguments, they, and the environment. */
-const saying = `gateway() { printf '%s\\0' "$#" "$@"; env -0; }\n`;
+/** What only a process of its own shows: one that ends by a signal, reads standard input, or that another program starts. */
+const needsProcess = /\b(?:serve|start|script)\b|(?<![&>])&(?![&>])|(?<!<)<(?!<)|\|\s*gateway\b|\bgateway hook\b/;
+const commands = /\bgateway [a-z-]+(?: [a-z][a-z-]*\b(?![./]))?/g;
+/**
+ * In place of the gateway: gives its arguments, folder and environment to the host behind a socket, which writes what the
+ * command prints into a folder, and answers its exit code.
+ */
+const hosted = (socket: string): string => `() {
+  local said=$(mktemp -d "${socket}.XXXXXX") code
+  code=$({ printf '%s\\0' "$PWD" "$#" "$@"; env -0; } | curl -sS --unix-socket "${socket}" --data-binary @- "http://host$said")
+  cat "$said/stdout" && cat "$said/stderr" >&2 && rm -r "$said" && return "$code"
+}`;
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 
 /**
@@ -25,6 +34,7 @@ const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url)
 export class TranscriptFolder {
   readonly path: string;
   readonly #host = new CommandHost();
+  readonly #server = createServer((request, response) => void this.#answer(request, response));
   /** The commands that a process of its own has run. */
   readonly #shown = new Set<string>();
 
@@ -44,6 +54,7 @@ export class TranscriptFolder {
     );
     await writeFile(folder.#profile, profile);
     await chmod(folder.#gateway, 0o755);
+    await new Promise<void>((resolve) => folder.#server.listen(folder.#socket, resolve));
     return folder;
   }
 
@@ -55,10 +66,14 @@ export class TranscriptFolder {
     return join(this.path, "bin", "profile");
   }
 
+  get #socket(): string {
+    return join(this.path, "bin", "host");
+  }
+
   /** Runs a step, and throws where it does not print and return what it shows. */
   async expectAsShown(step: Step, env: Readonly<Record<string, string>>): Promise<void> {
     const finished = await this.#run(step.command, env);
-    const readable = (text: string): string => text.replaceAll(this.path, "FOLDER");
+    const readable = (printed: string): string => printed.replaceAll(this.path, "FOLDER");
     const { command } = step;
     const actual = {
       command,
@@ -73,24 +88,35 @@ export class TranscriptFolder {
   }
 
   async remove(): Promise<void> {
+    this.#server.close();
     await this.#host.stop();
     await rm(this.path, { recursive: true });
   }
 
   /**
-   * Runs the first line of each command, and all that need the shell, as processes of their own; others in one that has loaded
-   * the program, with the arguments and the environment that the shell makes of them.
+   * Runs the first line in which a command does its work, and all that need a process, with processes of their own; others
+   * with one that has loaded the program.
    */
-  async #run(command: string, env: Readonly<Record<string, string>>): Promise<Finished> {
-    const name = plainCommand.exec(command)?.groups?.command;
-    if (name === undefined || !this.#shown.has(name)) {
-      if (name !== undefined) this.#shown.add(name);
-      return this.#runShell(command, env);
+  #run(command: string, env: Readonly<Record<string, string>>): Promise<Finished> {
+    const names = command.match(commands) ?? [];
+    const isFirst = !command.includes("--help") && names.some((name) => !this.#shown.has(name));
+    if (!isFirst && !needsProcess.test(command)) {
+      return this.#runShell(command, { ...env, "BASH_FUNC_gateway%%": hosted(this.#socket) });
     }
-    const said = (await this.#runShell(saying + command, env)).stdout.split("\0");
-    const count = Number(said[0]);
-    const variables = said.slice(count + 1, -1).map((each) => /^([^=]*)=(.*)$/s.exec(each)?.slice(1) ?? []);
-    return this.#host.run(said.slice(1, count + 1), Object.fromEntries(variables), this.path);
+    for (const name of names) this.#shown.add(name);
+    return this.#runShell(command, env);
+  }
+
+  /** Runs what the shell's function asks for. */
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [cwd = "", count, ...fields] = (await text(request)).split("\0");
+    const args = fields.slice(0, Number(count));
+    const variables = fields.slice(Number(count), -1).map((each) => /^([^=]*)=(.*)$/s.exec(each)?.slice(1) ?? []);
+    const env = variables.filter(([name = ""]) => !name.startsWith("BASH_FUNC_"));
+    const { stdout, stderr, code } = await this.#host.run(args, Object.fromEntries(env), cwd);
+    const folder = request.url ?? "";
+    await Promise.all([writeFile(join(folder, "stdout"), stdout), writeFile(join(folder, "stderr"), stderr)]);
+    response.end(String(code));
   }
 
   #runShell(command: string, more: Readonly<Record<string, string>>): Promise<Finished> {

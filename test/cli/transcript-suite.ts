@@ -7,10 +7,13 @@ import { TranscriptFolder } from "./transcript-folder.ts";
 
 const transcripts = join(repositoryRoot, "test", "cli");
 
-/** Those that take long, by the test file that shows them; `transcript.test.ts` shows all others. */
+/**
+ * Those that take long, by the test file that shows them; `transcript.test.ts` shows all others. `doctor.txt` comes last: its
+ * checks give up after 30 s, and the tests that begin beside these are the heaviest.
+ */
 const groups = {
   extension: ["engine.txt", "new.txt", "pack-sign.txt", "pack.txt", "plugin.txt"],
-  serving: ["approvals.txt", "doctor.txt", "evidence-prune.txt", "serve.txt", "session-state.txt"],
+  serving: ["approvals.txt", "evidence-prune.txt", "serve.txt", "session-state.txt", "doctor.txt"],
 } as const;
 
 /** Each transcript of a group runs top to bottom in a folder of its own, with `$TAKEN` a port in use. */

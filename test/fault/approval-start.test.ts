@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Approval } from "../../core/action/approval.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
-import { HeldSite, overHttp, toldOf } from "../support/held-site.ts";
+import { type HeldOptions, HeldSite, overHttp, toldOf } from "../support/held-site.ts";
 import { MoodyUpstream } from "../support/moody-upstream.ts";
 import { SseAgent } from "../support/sse-agent.ts";
 import { until } from "../support/webhook-receiver.ts";
@@ -26,14 +26,13 @@ describe("approvals over a start", () => {
     site = new HeldSite({
       upstreams: [overHttp("moody", upstream.url)],
       folder,
-      env: { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "offset") },
       more: "log: { level: warn }",
     });
     await site.start();
   });
 
   afterEach(async () => {
-    await site.kill9().catch(() => undefined);
+    await site.stop().catch(() => undefined);
     upstream.stop();
     await rm(folder, { recursive: true });
   });
@@ -197,7 +196,7 @@ describe("approvals over a start", () => {
 
   it("do not last longer with the clock set back, and do not come back with it set forward and back [S54]", async () => {
     await site.stop();
-    await site.start({ approvals: "review_seconds: 60, use_seconds: 2" });
+    await site.start({ ...clocked(), approvals: "review_seconds: 60, use_seconds: 2" });
     const back = await site.holdAndApprove("echo", { to: "back" });
     await setClock(-hourMs);
     await sleep(2_100);
@@ -218,12 +217,12 @@ describe("approvals over a start", () => {
     const approved = await site.holdAndApprove("echo", { to: "approved" });
     await site.kill9();
     await setClock(-hourMs);
-    await site.start();
+    await site.start(clocked());
     expect(await callAll("approved")).to.deep.equal([false]);
     expect(await site.show(approved)).to.include({ state: "expired", reason: "clock_set_back" });
     await site.stop();
     await setClock(0);
-    await site.start();
+    await site.start(clocked());
     expect(await callAll("approved")).to.deep.equal([false]);
     expect(await site.show(approved)).to.include({ state: "expired", reason: "clock_set_back" });
     expect(marks()).to.deep.equal([]);
@@ -253,6 +252,11 @@ describe("approvals over a start", () => {
     const store = await openStore({ dir: join(folder, "data"), enabled: true });
     await act(store).finally(() => store.close());
     await site.start();
+  }
+
+  /** A start whose clock `setClock` moves. */
+  function clocked(): Partial<HeldOptions> {
+    return { env: { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "offset") } };
   }
 
   async function setClock(offsetMs: number): Promise<void> {

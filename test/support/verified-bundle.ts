@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { readBundle } from "../../core/evidence/bundle/bundle-line.ts";
 import type { EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
-import { runGateway } from "../unit/cli/run.ts";
+import { runCommand } from "./command-host.ts";
 import { send } from "./wire.ts";
 
 /** The records of a session's bundle, exported by the command line, once both verifiers have found it sound. */
@@ -19,11 +19,11 @@ export async function exportVerified(
   try {
     const bundle = join(folder, "bundle.jsonl");
     const exported = ["evidence", "export", session, "--file", bundle, "--admin", adminUrl];
-    await runGateway(exported, { GATEWAY_API_KEY: key });
+    await runCommand(exported, { GATEWAY_API_KEY: key });
     const headers = [["x-api-key", key]] as const;
     const { body } = await send(adminUrl, { target: "/admin/v1/evidence/checkpoint", headers });
     const trusted = (JSON.parse(body) as { keys: [{ public_key: string }] }).keys[0].public_key;
-    const ours = await runGateway(["evidence", "verify", bundle, "--key", trusted]);
+    const ours = await runCommand(["evidence", "verify", bundle, "--key", trusted]);
     expect(ours.code, ours.stdout).to.equal(selfAttested);
     const verifier = join(repositoryRoot, "sdk/evidence/verify.py");
     expect(await run("python3", [verifier, bundle, "--key", trusted])).to.equal(selfAttested);

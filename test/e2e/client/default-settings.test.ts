@@ -1,8 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { runCommand } from "../../support/command-host.ts";
 import { awaitNotification, connectClient, directKind } from "../../support/mcp-client.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 import { everythingServer, filesystemServer, lateServer, memoryServer } from "./server-program.ts";
 import { openWorld, type ServerProgram, type World } from "./world.ts";
 
@@ -70,9 +70,9 @@ describe("servers that start slowly, with the settings that a newcomer has", () 
 
   it("are listed for operators with each hidden tool and its rule", async () => {
     const env = { GATEWAY_ADMIN_URL: world.gateway.adminUrl, GATEWAY_API_KEY: world.reviewerKey };
-    const { stdout } = await runGateway(["upstreams", "list"], env);
+    const { stdout } = await runCommand(["upstreams", "list"], env);
     expect(stdout).to.include("memory/delete_entities is hidden from the role admin, by baseline.hidden-tool: ");
-    const { stdout: lines } = await runGateway(["upstreams", "list", "--json"], env);
+    const { stdout: lines } = await runCommand(["upstreams", "list", "--json"], env);
     const memory = lines.split("\n").find((line) => line.includes('"name":"memory"')) ?? "{}";
     expect(JSON.parse(memory).hidden[0]).to.include({ role: "admin", rule: "baseline.hidden-tool" });
   });
@@ -102,7 +102,7 @@ describe("a tool whose capability the operator stated", () => {
     expect(content[0]?.text).to.match(/^Held for review: .*\(rule baseline\.write\)/);
     expect(world.calls("files")).to.deep.equal([]);
     const env = { GATEWAY_ADMIN_URL: world.gateway.adminUrl, GATEWAY_API_KEY: world.reviewerKey };
-    const { stdout } = await runGateway(["upstreams", "list"], env);
+    const { stdout } = await runCommand(["upstreams", "list"], env);
     expect(stdout).to.include("files/write_file is `write`, as configured; its annotations say `delete`");
     expect(stdout).to.include("files/edit_file is hidden from the role admin, by baseline.hidden-tool");
   });

@@ -7,10 +7,10 @@ import { exitCodes } from "../../../core/evidence/record/reason.ts";
 import type { SessionReport } from "../../../core/evidence/report/model.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
-import { CommandHost } from "../../support/command-host.ts";
+import { CommandHost, runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 import { type KeyHolder, keys, openWorld, type World } from "../wire/world.ts";
 
 describe("evidence of a session, handed to an outsider", () => {
@@ -82,7 +82,7 @@ describe("evidence of a session, handed to an outsider", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500)); // another push, so that the export can build on it
     const bundle = await exportTo("witnessed.jsonl");
     const args = ["evidence", "verify", bundle, "--key", publicKey, "--witness", witness, "--json"];
-    const ours = await runGateway(args);
+    const ours = await runCommand(args);
     expect(JSON.parse(ours.stdout)).to.include({ verdict: "witnessed", exit: exitCodes.witnessed, first_bad: null });
     const own = (await readdir(witness)).filter((name) => name.endsWith(".notes"));
     const chain = (
@@ -194,12 +194,12 @@ describe("evidence of a session, handed to an outsider", () => {
 
   it("asks for a key, and names the address where no gateway answers", async () => {
     const args = ["evidence", "export", "session-v1-a", "--file", "x.jsonl", "--admin"];
-    const keyless = await runGateway([...args, world.gateway.adminUrl]);
+    const keyless = await runCommand([...args, world.gateway.adminUrl]);
     expect([keyless.code, keyless.stderr]).to.deep.equal([
       1,
       "gateway: authentication required: set GATEWAY_API_KEY to an API key\n",
     ]);
-    const nobody = await runGateway([...args, "http://127.0.0.1:9"], { GATEWAY_API_KEY: "x" });
+    const nobody = await runCommand([...args, "http://127.0.0.1:9"], { GATEWAY_API_KEY: "x" });
     expect(nobody.stderr).to.include("no answer from `http://127.0.0.1:9/admin/v1/evidence/sessions/");
   });
 

@@ -8,13 +8,14 @@ import { expect } from "chai";
 import type { EvidenceJob } from "../../../core/evidence/evidence-jobs.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { roundsOf } from "../../support/rounds.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 
 const operatorKey = "operator-of-acme-0123456789abcdef0123456789";
 const foreignKey = "admin-of-globex-0123456789abcdef0123456789ab";
@@ -63,7 +64,7 @@ describe("evidence prune and erase while the gateway serves", () => {
   }
 
   function run(args: readonly string[], key = siteKey): Promise<Finished> {
-    return runGateway(["evidence", ...args, "--admin", gateway.adminUrl], { GATEWAY_API_KEY: key });
+    return runCommand(["evidence", ...args, "--admin", gateway.adminUrl], { GATEWAY_API_KEY: key });
   }
 
   async function post(path: string, body: object, key = siteKey): Promise<{ status: number; body: EvidenceJob }> {
@@ -101,11 +102,11 @@ describe("evidence prune and erase while the gateway serves", () => {
     const young = (await reader.sessions()).find(({ label }) => label === "live0");
     const bundle = join(folder, "bundle.jsonl");
     expect((await run(["export", young?.id ?? "", "--file", bundle])).code).to.equal(0);
-    const ours = await runGateway(["evidence", "verify", bundle, "--json"]);
+    const ours = await runCommand(["evidence", "verify", bundle, "--json"]);
     expect(JSON.parse(ours.stdout)).to.include({ verdict: "self-attested", first_bad: null });
     expect(JSON.parse(await python(bundle))).to.include({ verdict: "self-attested", first_bad: null });
     await gateway.stop();
-    const whole = await runGateway(["evidence", "verify", "--data", join(folder, "data"), "--tenant", "acme"]);
+    const whole = await runCommand(["evidence", "verify", "--data", join(folder, "data"), "--tenant", "acme"]);
     expect([whole.code, whole.stdout]).to.deep.equal([10, whole.stdout]);
     gateway = await start();
   }

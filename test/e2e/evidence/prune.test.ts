@@ -9,11 +9,12 @@ import type { VerifyReport } from "../../../core/evidence/verify/verification.ts
 import type { WitnessComparison } from "../../../core/evidence/witness/witness-publisher.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 
 describe("a gateway on a data folder that was pruned", () => {
   let folder: string;
@@ -43,7 +44,7 @@ describe("a gateway on a data folder that was pruned", () => {
     await gateway.stop();
     await copyNotes(early, notes);
     const args = ["--data", data(), "--tenant", "acme", "--before", cut, "--json"];
-    const { code, stdout, stderr } = await runGateway(["evidence", "prune", ...args]);
+    const { code, stdout, stderr } = await runCommand(["evidence", "prune", ...args]);
     expect(code, stderr).to.equal(0);
     pruned = JSON.parse(stdout);
     gateway = await start();
@@ -91,9 +92,9 @@ describe("a gateway on a data folder that was pruned", () => {
       const id = sessions.find((each) => each.label === label)?.id ?? "";
       const path = join(early, `${label}.jsonl`);
       const env = { GATEWAY_API_KEY: siteKey };
-      const exported = await runGateway(["evidence", "export", id, "--file", path, "--admin", gateway.adminUrl], env);
+      const exported = await runCommand(["evidence", "export", id, "--file", path, "--admin", gateway.adminUrl], env);
       expect(exported.code, exported.stderr).to.equal(0);
-      const ours = await runGateway(["evidence", "verify", path, "--json"]);
+      const ours = await runCommand(["evidence", "verify", path, "--json"]);
       const theirs = await python(path);
       for (const { code, stdout } of [ours, theirs]) {
         const report = JSON.parse(stdout) as BundleReport;
@@ -106,7 +107,7 @@ describe("a gateway on a data folder that was pruned", () => {
     await gateway.stop();
     try {
       const args = ["evidence", "verify", "--data", data(), "--tenant", "acme", "--witness", early, "--json"];
-      const { code, stdout } = await runGateway(args);
+      const { code, stdout } = await runCommand(args);
       expect([code, JSON.parse(stdout).chains[0].first_kept], stdout).to.deep.equal([0, pruned.first_kept]);
     } finally {
       gateway = await start();

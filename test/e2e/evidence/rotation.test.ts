@@ -7,10 +7,10 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
-import { CommandHost } from "../../support/command-host.ts";
+import { CommandHost, runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { KeyDesk } from "../../support/key-rotation.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 import { effectsOf, type KeyHolder, keys, nothing, openWorld, type World } from "../wire/world.ts";
 
 const agents = 64;
@@ -120,7 +120,7 @@ describe("changing the key of a chain while the gateway serves", () => {
       const session = sessions.find((each) => each.label === label)?.id ?? "";
       const bundle = join(folder, `${label}.jsonl`);
       expect((await gateway("operator", "export", session, "--file", bundle)).code).to.equal(0);
-      const ours = await runGateway(["evidence", "verify", bundle, "--key", first]);
+      const ours = await runCommand(["evidence", "verify", bundle, "--key", first]);
       expect(ours.code, ours.stdout).to.equal(10);
       const theirs = await promisify(execFile)("python3", [verifier, bundle, "--key", first]).catch((error) => error);
       expect([theirs.code, JSON.parse(theirs.stdout).verdict]).to.deep.equal([10, "self-attested"]);

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import { Agent } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { until } from "../../support/webhook-receiver.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 
 const agents = 8;
 
@@ -31,7 +31,7 @@ describe("a backup of a gateway that serves", () => {
       await load.growBy(20);
       recordsBefore = await records();
       const env = { GATEWAY_API_KEY: siteKey, GATEWAY_ADMIN_URL: gateway.adminUrl };
-      const { stdout } = await runGateway(["backup", "create"], env);
+      const { stdout } = await runCommand(["backup", "create"], env);
       file = join(root, "first", "backups", stdout.trim());
       await load.growBy(1);
     } finally {
@@ -61,9 +61,9 @@ describe("a backup of a gateway that serves", () => {
   it("restored elsewhere, verifies and holds what was acknowledged before it; the gateway there answers [R2.8-2, R4.2-7]", async () => {
     const data = join(root, "second", "data");
     await cp(join(root, "first", "data", "keys"), join(data, "keys"), { recursive: true });
-    const { code, stderr } = await runGateway(["restore", file, "--data", data, "--by", "ops"]);
+    const { code, stderr } = await runCommand(["restore", file, "--data", data, "--by", "ops"]);
     expect([code, stderr]).to.deep.equal([0, ""]);
-    const verified = await runGateway(["evidence", "verify", "--data", data, "--json"]);
+    const verified = await runCommand(["evidence", "verify", "--data", data, "--json"]);
     const { chains } = JSON.parse(verified.stdout) as { chains: { verdict: string; records: number }[] };
     expect([verified.code, chains.map(({ verdict }) => verdict)]).to.deep.equal([10, ["self-attested"]]);
     expect(chains[0]?.records).to.be.above(recordsBefore);

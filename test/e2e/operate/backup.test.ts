@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { canaryOf, formsOf } from "../../support/canary.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { HeldSite, overHttp, type Person, toldOf } from "../../support/held-site.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { until } from "../../support/webhook-receiver.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 
 describe("backups", () => {
   let root: string;
@@ -32,7 +33,7 @@ describe("backups", () => {
 
   function backup(person: Person, ...args: string[]): Promise<Finished> {
     const { adminUrl } = site.gateway;
-    return runGateway(["backup", ...args], { GATEWAY_API_KEY: site.key(person), GATEWAY_ADMIN_URL: adminUrl });
+    return runCommand(["backup", ...args], { GATEWAY_API_KEY: site.key(person), GATEWAY_ADMIN_URL: adminUrl });
   }
 
   /** The path of a new backup. */
@@ -51,7 +52,7 @@ describe("backups", () => {
   async function restoreElsewhere(file: string): Promise<string> {
     const data = join(root, "second", "data");
     await cp(join(root, "first", "data", "keys"), join(data, "keys"), { recursive: true });
-    const { code, stderr } = await runGateway(["restore", file, "--data", data, "--by", "ops"]);
+    const { code, stderr } = await runCommand(["restore", file, "--data", data, "--by", "ops"]);
     expect([code, stderr]).to.deep.equal([0, ""]);
     return data;
   }
@@ -217,14 +218,14 @@ describe("backups", () => {
     const data = join(root, "second", "data");
     await cp(join(root, "first", "data", "keys"), join(data, "keys"), { recursive: true });
     const args = ["restore", file, "--data", data, "--witness", notes];
-    const older = await runGateway(args);
+    const older = await runCommand(args);
     expect([older.code, older.stderr]).to.have.property("0", 1);
     expect(older.stderr).to.match(
       /^gateway: backup refused: chain of tenant `acme`: witness `.*` has seen \d+ records; /,
     );
     const whole = await readFile(file, "utf8");
     await writeFile(file, whole.replace("backup.create", "backup.Create"));
-    const changed = await runGateway(args);
+    const changed = await runCommand(args);
     expect([changed.code, changed.stderr]).to.deep.equal([
       1,
       "gateway: backup refused: its seal does not fit: a line, or the seal, was changed, added or taken out\n",

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { expect } from "chai";
+import { runCommand } from "../../support/command-host.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { connectClient } from "../../support/mcp-client.ts";
 import { Authority } from "../../support/sigstore/authority.ts";
@@ -42,25 +43,26 @@ describe("pack sign --keyless", () => {
   const sign = (
     words: readonly string[],
     env: Readonly<Record<string, string>> = { SIGSTORE_ID_TOKEN: identityToken },
-  ): Promise<Finished> => runGateway(["pack", "sign", world.pack, "--keyless", ...words], env);
+    run = runCommand,
+  ): Promise<Finished> => run(["pack", "sign", world.pack, "--keyless", ...words], env);
   const everyService = (url: string): readonly string[] => ["--fulcio", url, "--rekor", url, "--tsa", url];
 
   /** Signs with the authorities and the log of `sigstore` over HTTP, and writes what a gateway trusts. */
-  async function signed({ how = {}, words = everyService, ...trusted }: Case): Promise<Finished> {
+  async function signed({ how = {}, words = everyService, ...trusted }: Case, run = runCommand): Promise<Finished> {
     service = await SigstoreService.start(sigstore, how);
     await world.write("root.json", trusted.root ?? sigstore.trustedRoot({ logs: [sigstore.log] }));
     await world.write("trust.yaml", trusted.trust ?? trust(`issuer: "${issuer}", subject: { prefix: "${prefix}" }`));
-    return sign(words(service.url));
+    return sign(words(service.url), undefined, run);
   }
 
-  const verify = (): Promise<Finished> =>
-    runGateway(["pack", "verify", world.pack, "--trust", world.path("trust.yaml")]);
+  const verify = (run = runCommand): Promise<Finished> =>
+    run(["pack", "verify", world.pack, "--trust", world.path("trust.yaml")]);
 
   it("signs by a certificate, a log's entry and a time stamp, and a strict gateway loads it", async () => {
-    const { code, stdout, stderr } = await signed({});
+    const { code, stdout, stderr } = await signed({}, runGateway);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
     expect(stdout).to.match(new RegExp(`^open 1\\.0\\.0: signed by ${subject} of ${issuer}, 1 in all, sha256:`));
-    const verified = await verify();
+    const verified = await verify(runGateway);
     expect(verified.code).to.equal(0);
     expect(verified.stdout).to.include(`release: ${subject} of ${issuer}, at ${signedAt.toISOString()}`);
     const config = siteConfig({ localLog: world.path("calls.log"), more: strict });
@@ -127,7 +129,7 @@ describe("pack sign --keyless", () => {
     const { url } = service;
     const words = everyService(url);
     const none = "expected an identity token, of a build that may ask for one or in SIGSTORE_ID_TOKEN, got none";
-    await expectFailure(runGateway(["pack", "sign", world.pack, "--keyless", ...words]), none);
+    await expectFailure(runCommand(["pack", "sign", world.pack, "--keyless", ...words]), none);
     const malformed = "expected an identity token that is a JWT with a subject, got something else";
     await expectFailure(sign(words, { SIGSTORE_ID_TOKEN: "canary" }), malformed);
     for (const [path, what] of [

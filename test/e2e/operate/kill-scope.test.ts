@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import type { EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { until } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 import { effectsOf, type KeyHolder, keys, openWorld, type World } from "../wire/world.ts";
 
 type Scope = "session" | "principal" | "tenant" | "gateway";
@@ -240,7 +240,7 @@ describe("stopping more than a session", () => {
 
     it("is done by the command line too", async () => {
       const type = (...args: string[]) =>
-        runGateway(["sessions", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys.admin });
+        runCommand(["sessions", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys.admin });
       const principal = principals.get("operator") ?? "";
       const targets: readonly (readonly [name: string, args: readonly string[]])[] = [
         [principal, ["--principal", principal]],
@@ -277,7 +277,7 @@ describe("the whole gateway, where no tenant may stop it", () => {
     const world = await openWorld();
     try {
       const args = ["sessions", "kill", "--gateway", "--admin", world.gateway.adminUrl];
-      const { code, stderr } = await runGateway(args, { GATEWAY_API_KEY: keys.admin });
+      const { code, stderr } = await runCommand(args, { GATEWAY_API_KEY: keys.admin });
       expect(code).to.equal(1);
       expect(stderr).to.include("this role may not do that");
       expect(stderr).to.include("name a tenant in `sessions.gateway_tenant` and restart");

@@ -5,11 +5,12 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { connectClient, type McpClient } from "../../support/mcp-client.ts";
 import { readCalls, siteConfig, siteFiles, siteKey } from "../../support/site.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 
 /** What the developer writes in place of the scaffold's rule. */
 const source = `import { Action, abstain, block, definePlugin, Value, Verdict } from "agent-governance-sdk/assembly";
@@ -53,7 +54,7 @@ describe("a new developer's plugin", () => {
   });
 
   async function cli(...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await runGateway(args);
+    const { code, stdout, stderr } = await runCommand(args);
     expect(code, `${args.join(" ")}: ${stdout}${stderr}`).to.equal(0);
     return stdout;
   }
@@ -82,7 +83,7 @@ describe("a new developer's plugin", () => {
 
   it("fails its own tests when they ask for more, until it is edited", async () => {
     await writeFile(join(plugin, "tests/calls.yaml"), tests);
-    const failed: Finished = await runGateway(["plugin", "test", plugin]);
+    const failed: Finished = await runCommand(["plugin", "test", plugin]);
     expect([failed.code, failed.stdout.split("\n").at(-2)]).to.deep.equal([1, "2 cases, 1 failed"]);
     expect(failed.stdout).to.include("tests/calls.yaml:2:5: up: expected block, got abstain");
     await writeFile(join(plugin, "assembly/index.ts"), source);
@@ -117,7 +118,7 @@ describe("a new developer's plugin", () => {
     const [session] = await new EvidenceReader(url, siteKey).sessions();
     const bundle = join(folder, "session.jsonl");
     const env = { GATEWAY_ADMIN_URL: url, GATEWAY_API_KEY: siteKey };
-    const { code, stderr } = await runGateway(["evidence", "export", session?.id ?? "", "--file", bundle], env);
+    const { code, stderr } = await runCommand(["evidence", "export", session?.id ?? "", "--file", bundle], env);
     expect(code, stderr).to.equal(0);
     const { digest } = JSON.parse(await cli("plugin", "inspect", plugin, "--json"));
     const lines = (await readFile(bundle, "utf8")).trim().split("\n");

@@ -7,6 +7,7 @@ import { evidenceRules } from "../../../core/compose/evidence-rules.ts";
 import { verifyBundle } from "../../../core/evidence/bundle/verify.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import {
@@ -24,7 +25,6 @@ import { startRefusal } from "../../support/start-check.ts";
 import { makeSigner, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";
 import { send } from "../../support/wire.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 
 const alice = makeSigner();
 const deadline = "deadline_ms: 4000\n";
@@ -182,7 +182,7 @@ describe("a strict gateway with policies on an OPA server and a cedar-agent", ()
     expect(explanation.notes.join()).to.include("Another server decides for engine notes 1.0.0 (answer sha256:");
     await world.write("actions.yaml", `actions: [${JSON.stringify(action)}]\n`);
     const asked = ["simulate", world.path("actions.yaml"), "--admin", gateway.adminUrl];
-    const { stdout } = await runGateway(asked, { GATEWAY_API_KEY: siteKey });
+    const { stdout } = await runCommand(asked, { GATEWAY_API_KEY: siteKey });
     expect(stdout).to.include("another server took part: not replayable");
   });
 
@@ -236,7 +236,7 @@ describe("a strict gateway with policies on an OPA server and a cedar-agent", ()
 
   it("does not start with a folder that is altered, and `config check` says why", async () => {
     await world.write("engines/agents/schema.cedarschema", "entity Agent, Tool;\n");
-    const checked = await runGateway(["config", "check", world.path("gateway.yaml")], { OPA_TOKEN: "s3cret-t0ken" });
+    const checked = await runCommand(["config", "check", world.path("gateway.yaml")], { OPA_TOKEN: "s3cret-t0ken" });
     expect(checked.code).to.equal(1);
     expect(checked.stdout).to.match(/gateway\.yaml[^\n]*: policy\.engines: extension refused: [\s\S]*file_altered/);
     const config = configOf()

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { textOf, toldOf } from "../../support/held-site.ts";
@@ -56,8 +57,7 @@ describe("the state that a gateway of an earlier day left", () => {
   }
 
   function cli(...args: readonly string[]): Promise<Finished> {
-    const admin = { GATEWAY_API_KEY: storedKey("adam"), GATEWAY_ADMIN_URL: gateway?.adminUrl ?? "" };
-    return runGateway([...args], { ...env(), ...admin });
+    return runCommand(args, { GATEWAY_API_KEY: storedKey("adam"), GATEWAY_ADMIN_URL: gateway.adminUrl });
   }
 
   async function call(args: JsonObject, label: string, token?: string, person: Person = "agent"): Promise<Answer> {
@@ -235,9 +235,9 @@ describe("the state that a gateway of an earlier day left", () => {
         await gateway.stop();
         await cp(join(folder, "data", "keys"), join(folder, "second", "keys"), { recursive: true });
         const target = ["--data", join(folder, "second"), "--by", "ops"];
-        const restored = await cli("restore", join(folder, "kept", stdout.trim()), ...target);
+        const restored = await runGateway(["restore", join(folder, "kept", stdout.trim()), ...target], env());
         expect([restored.code, restored.stderr]).to.have.property("0", 0);
-        const verified = await cli("evidence", "verify", "--data", join(folder, "second"));
+        const verified = await runGateway(["evidence", "verify", "--data", join(folder, "second")], env());
         expect([verified.code, verified.stdout]).to.have.property("0", 10);
         gateway = await start("second");
         expect(await list("kills")).to.deep.equal(kills);

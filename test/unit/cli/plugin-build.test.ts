@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { repositoryRoot } from "../../check/source-tree.ts";
-import { runGateway } from "./run.ts";
+import { runCommand } from "../../support/command-host.ts";
 
 const plugins = join(repositoryRoot, "plugins");
 const names = readdirSync(plugins, { withFileTypes: true })
@@ -25,7 +25,7 @@ describe("gateway plugin build", () => {
       const copy = join(folder, "elsewhere");
       await cp(join(plugins, name), copy, { recursive: true });
       await rm(join(copy, "plugin.wasm"));
-      const { code, stdout, stderr } = await runGateway(["plugin", "build", copy]);
+      const { code, stdout, stderr } = await runCommand(["plugin", "build", copy]);
       expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
       expect(stdout).to.include(`${name} `);
       for (const file of ["plugin.wasm", "plugin.yaml"]) {

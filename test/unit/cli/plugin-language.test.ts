@@ -8,8 +8,9 @@ import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { exampleAction } from "../../../sdk/harness/index.ts";
 import { everythingServer } from "../../e2e/client/server-program.ts";
 import { openWorld } from "../../e2e/client/world.ts";
+import { runCommand } from "../../support/command-host.ts";
 import { openPlugin } from "../../support/plugin.ts";
-import { type Finished, runGateway } from "./run.ts";
+import type { Finished } from "./run.ts";
 
 const languages = [
   { language: "c", source: "plugin.c", library: "gateway_plugin.h" },
@@ -25,7 +26,7 @@ describe("gateway plugin new --language", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  const gateway = (...args: readonly string[]): Promise<Finished> => runGateway(args, { PATH: path });
+  const gateway = (...args: readonly string[]): Promise<Finished> => runCommand(args, { PATH: path });
   const expectDone = async (...args: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await gateway(...args);
     expect({ code, stderr }, stdout).to.deep.equal({ code: 0, stderr: "" });
@@ -170,13 +171,13 @@ describe("gateway plugin build, by the compilers of the PATH", () => {
     bin = join(folder, "bin");
     await mkdir(bin);
     for (const { language } of languages) {
-      await runGateway(["plugin", "new", join(folder, language), "--language", language], { PATH: path });
+      await runCommand(["plugin", "new", join(folder, language), "--language", language], { PATH: path });
     }
   });
   afterEach(() => rm(folder, { recursive: true }));
 
   const build = (language: string, searched: string): Promise<Finished> =>
-    runGateway(["plugin", "build", join(folder, language)], { PATH: searched });
+    runCommand(["plugin", "build", join(folder, language)], { PATH: searched });
   const stub = async (name: string, script: string): Promise<void> => {
     await writeFile(join(bin, name), `#!/bin/sh\n${script}\n`);
     await chmod(join(bin, name), 0o755);

@@ -18,10 +18,13 @@ describe("gateway doctor", () => {
   after(() => world.remove());
 
   it("finds nothing that fails in what `gateway init` makes, one line a finding, and ends with 0", async () => {
-    const { code, stdout, stderr } = await runCommand(["doctor", "--config", world.configPath], {
+    const whole = await openDoctorWorld({ whole: true });
+    const { code, stdout, stderr } = await runCommand(["doctor", "--config", whole.configPath], {
       PATH: process.env.PATH ?? "",
     });
+    await whole.remove();
     expect(stdout).to.not.match(/^fail/m);
+    expect(stdout).to.include("8 packs and 2 plugins load and pass their tests");
     expect(code).to.equal(0);
     for (const check of ["node", "configuration", ...Object.keys(checks)]) expect(stdout).to.include(` ${check} `);
     expect(stdout).to.match(/^(?:(?:ok|warn|fail) +\S.*\n)+$/);
@@ -115,8 +118,11 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
     expect(stdout).to.include("`no\\u{202e}such` is not in PATH").and.not.include("\u202e");
   });
 
-  it("is coloured on a terminal, and nowhere else", () => {
-    const line = `'${process.execPath}' '${program}' doctor --config '${world.configPath}' 2> /dev/null`;
+  it("is coloured on a terminal, and nowhere else", async () => {
+    const path = join(world.folder, "plain.yaml");
+    const keys = `[{id: a, tenant: acme, role: admin, key_hash: "sha256:${"1".repeat(64)}"}]`;
+    await writeFile(path, `listen: {gateway_port: 0, admin_port: 0, metrics_port: 0}\nkeys: ${keys}\n`);
+    const line = `'${process.execPath}' '${program}' doctor --config '${path}' 2> /dev/null`;
     const run = (env: NodeJS.ProcessEnv, command: string): string =>
       execFileSync("bash", ["--norc", "-c", command], {
         env: { PATH: process.env.PATH, TERM: "xterm", ...env },

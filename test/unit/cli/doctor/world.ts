@@ -1,5 +1,5 @@
 import { rmSync } from "node:fs";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DoctorFinding, DoctorTarget, Status } from "../../../../core/cli/doctor/finding.ts";
@@ -7,7 +7,7 @@ import { makeInstallation } from "../../../../core/cli/init.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
 
-/** An installation as `gateway init` makes it, on any free ports, examined from inside. */
+/** An installation as `gateway init` makes it, on any free ports, examined from inside; with the baseline pack alone unless told. */
 export interface DoctorWorld {
   readonly folder: string;
   readonly dataDir: string;
@@ -27,11 +27,13 @@ async function madeInstallation(): Promise<string> {
   return folder;
 }
 
-export async function openDoctorWorld(): Promise<DoctorWorld> {
+/** `whole`: with every pack and plugin that `gateway init` names, whose own tests take seconds each time they are checked. */
+export async function openDoctorWorld({ whole = false } = {}): Promise<DoctorWorld> {
   made ??= madeInstallation();
   const folder = await mkdtemp(join(tmpdir(), "doctor-"));
   await cp(await made, folder, { recursive: true });
   const configPath = join(folder, "gateway.yaml");
+  if (!whole) await writeFile(configPath, withBaselineAlone(await readFile(configPath, "utf8")));
   return {
     folder,
     dataDir: join(folder, "data"),
@@ -42,6 +44,12 @@ export async function openDoctorWorld(): Promise<DoctorWorld> {
     },
     remove: () => rm(folder, { recursive: true }),
   };
+}
+
+function withBaselineAlone(config: string): string {
+  const further = / {4}- path: policy-packs\/session-watch\n.*?(?= {2}default_decision)/s;
+  if (!further.test(config)) throw new Error("expected a configuration with more than the baseline pack");
+  return config.replace(further, "");
 }
 
 /** The findings of one status, one a line. */
