@@ -243,7 +243,7 @@ function starterConfig({ tenant, firstPort, keyHashes, upstream }: Starter): str
       metrics_port: firstPort + 2 * step,
     },
     data_dir: "data",
-    state: { enabled: true },
+    state: { enabled: true, mark: "gateway.mark" },
     keys: starterKeys.map(({ id, role }) => ({ id, tenant, role, key_hash: keyHashes[id] ?? null })),
     mcp_gateway: { require_auth: true },
     upstreams: [upstream === null ? demoForm(demoUpstream()) : upstreamForm(upstream)],

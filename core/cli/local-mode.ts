@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { constants } from "node:fs";
+import { access, chmod, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Role } from "../action/role.ts";
@@ -48,7 +49,7 @@ export async function openLocalMode(dataDir: string, firstPort?: number): Promis
     keys.push({ id, role, path, made: isNew ? key : null });
     configured.push({ id, tenant: "local", role, keyHash: contentDigest(key) });
   }
-  return { config: configOf(dataDir, configured, firstPort), keys };
+  return { config: await configOf(dataDir, configured, firstPort), keys };
 }
 
 /** Returns the configuration of local mode with the existing keys. Creates nothing. Throws as `openLocalMode` does. */
@@ -63,9 +64,23 @@ export async function viewLocalMode(dataDir: string, firstPort?: number): Promis
   return configOf(dataDir, configured, firstPort);
 }
 
-function configOf(dataDir: string, keys: readonly KeyConfig[], firstPort: number | undefined): GatewayConfig {
+/** The mark is beside the data folder; there is none where that place cannot be written to, as in a volume. */
+async function markBeside(dataDir: string): Promise<string | null> {
+  const folder = resolve(dataDir);
+  return access(dirname(folder), constants.W_OK).then(
+    () => `${folder}.mark`,
+    () => null,
+  );
+}
+
+async function configOf(
+  dataDir: string,
+  keys: readonly KeyConfig[],
+  firstPort: number | undefined,
+): Promise<GatewayConfig> {
   return localConfig({
     dataDir,
+    mark: await markBeside(dataDir),
     packs: localPacks.map((name) => {
       return { path: join(installation, "policy-packs", name), mode: "enforce", settings: {}, shadowRules: [] };
     }),

@@ -7,6 +7,7 @@ import type { Policy } from "../action/policy.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import { pruneApprovals } from "../approval/history.ts";
 import { approvalParticipant } from "../approval/participant.ts";
+import { expireRestored } from "../approval/restore.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
@@ -14,6 +15,7 @@ import type { DefinitionReviews } from "../definition/definition-reviews.ts";
 import type { DefinitionStore } from "../definition/definition-store.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
+import { OuterMark } from "../evidence/chain/outer-mark.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { EvidenceJobs } from "../evidence/evidence-jobs.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
@@ -260,6 +262,7 @@ async function openEvidence(
   egress: EgressGuard,
 ): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
+  const outerMark = state.mark === null ? null : await OuterMark.open(state.mark, dataDir);
   const store = await openStore({ dir: dataDir, enabled: state.enabled });
   const ports = {
     store,
@@ -272,6 +275,7 @@ async function openEvidence(
     ...ports,
     holdsStore: lockWatch(store, dataDir, state.enabled),
     highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
+    outerMark,
     fieldPolicy: evidence,
     recordRules: evidenceRules,
     observer: metrics.evidence,
@@ -279,6 +283,7 @@ async function openEvidence(
     writerId: newId(),
     configDigest: configDigest(config),
   });
+  if (outerMark !== null) await endUnmarked(outerMark, { store, ledger, log });
   // Before anything runs by itself: a folder that may not be used ends the start.
   const stateDir = state.enabled ? join(dataDir, "state") : null;
   const gateway = identity.version;
@@ -311,6 +316,18 @@ async function openEvidence(
     elapsedMs,
   });
   return { store, ledger, evidenceJobs, retentionSchedule, witnessPublisher, notifier, exporter, backups };
+}
+
+/** Ends the approvals of chains that have no mark yet: the data folder may be an older copy. Then marks them. */
+async function endUnmarked(
+  outerMark: OuterMark,
+  { store, ledger, log }: Pick<Parts, "store" | "ledger" | "log">,
+): Promise<void> {
+  const ready = ledger.status().filter(({ tenant, state }) => state === "ready" && outerMark.unmarked.has(tenant));
+  const tenants = ready.map(({ tenant }) => tenant);
+  const expired = await expireRestored({ store, journal: ledger.approvals, clock: Date.now }, tenants);
+  if (tenants.length > 0) log.warn({ tenants: tenants.length, approvals_ended: expired }, "state_mark_created");
+  await ledger.adoptMarks();
 }
 
 /** The policies of the participants: evaluated before packs and plugins, in the order of the list. */

@@ -91,7 +91,7 @@ async function readTrustFile(path: string): Promise<TrustFile> {
 export function buildConfig(form: FileForm, secrets: Secrets, source: string, trust: TrustFile | null): GatewayConfig {
   const folder = dirname(source);
   const config = toCamel(form, fileSchema);
-  const { mcpGateway: mcp, policy, extensions, sessions, tickets, evidence, approvals, resilience } = config;
+  const { mcpGateway: mcp, policy, extensions, sessions, tickets, evidence, approvals, resilience, state } = config;
   const inFolder = <T extends { readonly path: string }>(entry: T): T => ({
     ...entry,
     path: resolve(folder, entry.path),
@@ -100,6 +100,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     ...config,
     source,
     dataDir: resolve(folder, config.dataDir),
+    state: { ...state, mark: state.mark === null ? null : resolve(folder, state.mark) },
     keys: form.keys.map(({ id, tenant, role }, at) => ({
       id,
       tenant,

@@ -14,12 +14,22 @@ interface LocalOptions {
   readonly plugins: GatewayConfig["policy"]["plugins"];
   readonly upstreams: readonly UpstreamConfig[];
   readonly keys: readonly KeyConfig[];
+  /** A file outside `dataDir`; null for none. */
+  readonly mark: string | null;
   /** The gateway port; the admin and metrics ports follow it. 0: any free ports. Left out: the defaults. */
   readonly firstPort?: number;
 }
 
 /** The configuration of local mode, which has no file: every default, on loopback, keys required, and the model `mock`. */
-export function localConfig({ dataDir, packs, plugins, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
+export function localConfig({
+  dataDir,
+  mark,
+  packs,
+  plugins,
+  upstreams,
+  keys,
+  firstPort,
+}: LocalOptions): GatewayConfig {
   const defaults = buildConfig(
     withDefaults(fileSchema, {}),
     {
@@ -39,6 +49,7 @@ export function localConfig({ dataDir, packs, plugins, upstreams, keys, firstPor
     source: null,
     listen: { ...defaults.listen, ...(firstPort === undefined ? {} : portsFrom(firstPort)) },
     dataDir: resolve(dataDir),
+    state: { ...defaults.state, mark: mark === null ? null : resolve(mark) },
     keys,
     upstreams,
     modelGateway: { ...defaults.modelGateway, toolPassthrough: "client", routes: [mockRoute] },

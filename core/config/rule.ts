@@ -33,7 +33,7 @@ export function checkRules(draft: FileDraft | undefined, secrets: Secrets, fault
   checkBodyTime(draft.limits, faults);
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
-  checkBackups(draft, faults);
+  checkState(draft, faults);
   checkTelemetry(draft.telemetry, faults);
   checkSessions(draft.sessions, faults);
 }
@@ -146,10 +146,13 @@ function checkTelemetry(telemetry: Draft<FileForm["telemetry"]>, faults: FaultLi
   }
 }
 
-/** State in memory has keys that no restore can bring back. */
-function checkBackups({ resilience, state }: FileDraft, faults: FaultList): void {
-  if (resilience?.enabled !== true || state?.enabled !== false) return;
-  faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
+/** State in memory has keys that no restore can bring back, and is no longer there when a mark could be compared with it. */
+function checkState({ resilience, state }: FileDraft, faults: FaultList): void {
+  if (state?.enabled !== false) return;
+  if (resilience?.enabled === true) {
+    faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
+  }
+  if (typeof state.mark === "string") faults.add("state.mark", "expected none, because `state.enabled` is `false`");
 }
 
 function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): void {

@@ -165,6 +165,12 @@ export const dataDirSchema = string(
 
 export const stateSchema = object("Persistence.", {
   enabled: flag("Keep state and evidence on disk. False: in memory, lost at exit.", { default: true }),
+  mark: optional(
+    string(
+      "File outside `data_dir`, on another disk or volume at best, that keeps how far the evidence of each tenant is; relative to the configuration file's folder. It shows a data folder that was put back as it was before: without it, approvals used since can be used again. Left out: none.",
+      { format: "path" },
+    ),
+  ),
 });
 
 export const resilienceSchema = object("Backups of the whole state except the keys.", {

@@ -8,8 +8,9 @@ import { ApprovalEvidence } from "./approval-evidence.ts";
 import { ActionRecorder } from "./chain/action-recorder.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
-import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-water.ts";
+import { type HighWater, HighWaterFile, HighWaterMemory, type Mark } from "./chain/high-water.ts";
 import { rotateSigningKey } from "./chain/key-rotation.ts";
+import type { OuterMark } from "./chain/outer-mark.ts";
 import { Recovery } from "./chain/recovery.ts";
 import { advanceEpoch, checkIntegers } from "./chain/seal.ts";
 import { listRecords, listSessions, type Page, type PageRequest, type SessionSummary } from "./chain/session-record.ts";
@@ -59,11 +60,15 @@ export class Ledger {
     this.#options = options;
     this.#store = store;
     this.#highWater = highWater;
-    this.#chains = new ChainTable({ store, highWater, keys: options.keys, wrappingKeys: options.wrappingKeys, random });
+    const { outerMark = null, keys, wrappingKeys } = options;
+    this.#chains = new ChainTable({ store, highWater, outerMark, keys, wrappingKeys, random });
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     const onFailure = (cause: unknown): void => this.#warnOf("evidence_write_failed", cause);
     const onRefused = (): void => this.#recovery.requestRepair();
-    this.#writer = new Writer({ store, highWater, limit, holdsStore, observer, onFailure, onRefused }, stamp);
+    this.#writer = new Writer(
+      { store, highWater, outerMark, limit, holdsStore, observer, onFailure, onRefused },
+      stamp,
+    );
     this.actions = new ActionRecorder({
       chains: this.#chains,
       writer: this.#writer,
@@ -216,6 +221,26 @@ export class Ledger {
     this.#warn("new_tenants_refused", { reason });
   }
 
+  /** Raises the marks outside the data folder, once no approval of an unmarked chain is live; durable when it resolves. */
+  async adoptMarks(): Promise<void> {
+    await this.#options.outerMark?.adopt(this.#durableMarks());
+  }
+
+  #durableMarks(): readonly Mark[] {
+    return this.#chains.tenants.flatMap((tenant) => this.#highWater.marks.get(tenant) ?? []);
+  }
+
+  async #closeOuterMark(): Promise<void> {
+    const { outerMark, holdsStore } = this.#options;
+    try {
+      // Who took the store over raises the marks.
+      if (holdsStore()) await outerMark?.advance(this.#durableMarks());
+    } catch (cause) {
+      this.#warnOf("outer_mark_failed", cause);
+    }
+    await outerMark?.close();
+  }
+
   /** Sets the configuration digest of later records. */
   updateConfigDigest(digest: string): void {
     this.#writer.updateConfigDigest(digest);
@@ -226,6 +251,7 @@ export class Ledger {
     await this.#chains.settled();
     await this.#writer.commit.close();
     await this.#recovery.settled();
+    await this.#closeOuterMark();
     await this.#highWater.close();
   }
 
@@ -254,6 +280,8 @@ export interface LedgerOptions {
   readonly holdsStore: () => boolean;
   /** The file of the high-water marks; null with a store in memory. */
   readonly highWaterPath: string | null;
+  /** Marks outside the data folder, which the ledger closes. */
+  readonly outerMark?: OuterMark | null;
   /** The signing keys. */
   readonly keys: KeyStore;
   readonly wrappingKeys: WrappingKeyStore;

@@ -69,7 +69,10 @@ describe("clockAssertions(source)", () => {
  */
 const wallClockUses: Readonly<Record<string, readonly [uses: number, purpose: string]>> = {
   "core/compose/access.ts": [1, "the claims of access tokens, which others date"],
-  "core/compose/compose.ts": [3, "times of records and live events; manifests and task references, which others date"],
+  "core/compose/compose.ts": [
+    4,
+    "times of records, live events and approvals that a start ends; manifests and task references, which others date",
+  ],
   "core/compose/endpoints.ts": [3, "times of actions"],
   "core/compose/gateway.ts": [1, "times of actions"],
   "core/compose/identity.ts": [2, "times in ids; what gateway time is compared with"],

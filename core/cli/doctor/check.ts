@@ -4,6 +4,7 @@ import { isLoopback } from "../../config/repetition.ts";
 import { checkData } from "./data-folder.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
+import { checkMark } from "./mark.ts";
 import {
   checkCollector,
   checkIssuer,
@@ -34,6 +35,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   disk: checkDisk,
   "disk sync": checkSync,
   data: checkData,
+  mark: checkMark,
   extensions: checkExtensions,
   trust: checkTrust,
   upstreams: checkUpstreams,

@@ -10,6 +10,7 @@ import { ApprovalTracker } from "./approval-summary.ts";
 import { loadChain } from "./chain-load.ts";
 import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
+import type { OuterMark } from "./outer-mark.ts";
 
 /** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
 export interface EvidenceChain {
@@ -28,6 +29,7 @@ export interface EvidenceChain {
 interface ChainTableParts {
   readonly store: EvidenceStore;
   readonly highWater: HighWater;
+  readonly outerMark: OuterMark | null;
   readonly keys: KeyStore;
   readonly wrappingKeys: WrappingKeyStore;
   readonly random: Random;
@@ -67,7 +69,8 @@ export class ChainTable {
    * A tenant whose chain is not sound is refused from then on. Rejects when the marks cannot be written.
    */
   async load(): Promise<void> {
-    const tenants = new Set([...this.#highWater.marks.keys(), ...(await listTenants(this.#parts.store))]);
+    const outer = this.#parts.outerMark?.tenants ?? [];
+    const tenants = new Set([...this.#highWater.marks.keys(), ...outer, ...(await listTenants(this.#parts.store))]);
     for (const tenant of tenants) await this.#loadTenant(tenant);
   }
 
@@ -138,6 +141,9 @@ export class ChainTable {
   async #loadTenant(tenant: string): Promise<void> {
     const mark = this.#highWater.marks.get(tenant);
     const loaded = await loadChain(this.#parts, tenant, mark);
+    const found = { tenant, id: mark?.chain, head: "refused" in loaded ? this.#markOf(tenant) : loaded.head };
+    const older = await this.#parts.outerMark?.findContradiction(this.#parts.store, found);
+    if (older !== undefined) return this.refuse(tenant, older);
     if ("refused" in loaded) return this.refuse(tenant, loaded.refused);
     const { head } = loaded;
     const id = mark?.chain ?? "";

@@ -14,6 +14,7 @@ import { type NoteSigner, signCheckpoint } from "../tree/checkpoint.ts";
 import { leafHash } from "../tree/merkle.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
+import type { OuterMark } from "./outer-mark.ts";
 import type { Sealed } from "./seal.ts";
 
 /** The signature of a checkpoint that ends with a record. */
@@ -31,11 +32,14 @@ interface Leaf extends LeafSignature {
   /** SHA-256 (hex) of the record's bytes. */
   readonly hash: string;
   readonly time: string;
+  readonly isAboutApproval: boolean;
 }
 
 export interface GroupCommitOptions {
   readonly store: EvidenceStore;
   readonly highWater: HighWater;
+  /** Raised with records about approvals. */
+  readonly outerMark: Pick<OuterMark, "advance"> | null;
   /** False once another process may have opened the same store: nothing written from then on can be vouched for. */
   readonly holdsStore: () => boolean;
   /** Records that may wait for the disk. */
@@ -122,7 +126,7 @@ export class GroupCommit {
     const summary =
       isAboutApproval || chain.approvals.states.size > 0 ? chain.approvals.take(sealed, chain.wrapping) : undefined;
     if (summary !== undefined) group.writes.set(approvalSummaryKey(chain.tenant), summary);
-    group.leaves.push({ chain, seq, hash, time, ...signature });
+    group.leaves.push({ chain, seq, hash, time, isAboutApproval, ...signature });
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;
     chain.head = { seq, hash };
@@ -185,7 +189,11 @@ export class GroupCommit {
   async #commit({ writes, leaves }: Group): Promise<void> {
     if (!this.#options.holdsStore()) throw lockLost();
     const last = new Map<EvidenceChain, Leaf>();
-    for (const leaf of leaves) last.set(leaf.chain, leaf);
+    const guarded = new Set<EvidenceChain>();
+    for (const leaf of leaves) {
+      last.set(leaf.chain, leaf);
+      if (leaf.isAboutApproval) guarded.add(leaf.chain);
+    }
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
     for (const [key, value] of writes) {
@@ -196,10 +204,14 @@ export class GroupCommit {
     await batch.write(durably);
     // COMMIT POINT: from here on the records survive; the marks make their loss visible.
     const marks: Mark[] = [];
+    const outerMarks: Mark[] = [];
     for (const { chain, seq, hash } of last.values()) {
-      marks.push({ tenant: chain.tenant, chain: chain.id, seq, head: hash });
+      const mark = { tenant: chain.tenant, chain: chain.id, seq, head: hash };
+      marks.push(mark);
+      if (guarded.has(chain)) outerMarks.push(mark);
     }
     if (marks.length > 0) await this.#options.highWater.advance(marks);
+    if (outerMarks.length > 0) await this.#options.outerMark?.advance(outerMarks);
     // Again: a process that opened the store while this was written will overwrite it.
     if (!this.#options.holdsStore()) throw lockLost();
   }

@@ -58,7 +58,7 @@ describe("slow peers", () => {
   });
 
   it("are closed within 30 s where nothing is configured [S20]", () => {
-    const { limits } = localConfig({ dataDir: "data", packs: [], plugins: [], upstreams: [], keys: [] });
+    const { limits } = localConfig({ dataDir: "data", mark: null, packs: [], plugins: [], upstreams: [], keys: [] });
     const sweepAndLastWordsMs = 3_000;
     expect(limits.headersMs + sweepAndLastWordsMs).to.be.at.most(30_000);
     expect(limits.bodyMs + sweepAndLastWordsMs).to.be.at.most(30_000);

@@ -274,7 +274,7 @@ function defaults(source: string): GatewayConfig {
     },
     egress: { privateHosts: [] },
     dataDir: join(dirname(source), "data"),
-    state: { enabled: true },
+    state: { enabled: true, mark: null },
     keys: [],
     oauth: null,
     mcpGateway: {

@@ -9,10 +9,13 @@ const packs = [{ path: "/packs/baseline", mode: "enforce", settings: {}, shadowR
 describe("localConfig(options)", () => {
   it("is the default configuration with what it is given, the model `mock`, tools that clients run, and no file", async () => {
     const { source: _, dataDir: __, ...defaults } = await loadText("{}\n");
-    expect(localConfig({ dataDir: "state", packs, plugins: [], upstreams: [], keys })).to.deep.equal({
+    expect(
+      localConfig({ dataDir: "state", mark: "state.mark", packs, plugins: [], upstreams: [], keys }),
+    ).to.deep.equal({
       ...defaults,
       source: null,
       dataDir: resolve("state"),
+      state: { enabled: true, mark: resolve("state.mark") },
       resilience: { ...defaults.resilience, backupDir: resolve("backups") },
       keys,
       modelGateway: {
@@ -32,7 +35,7 @@ describe("localConfig(options)", () => {
   });
 
   it("listens on loopback, requires keys, and is frozen", () => {
-    const config = localConfig({ dataDir: "state", packs, plugins: [], upstreams: [], keys });
+    const config = localConfig({ dataDir: "state", mark: "state.mark", packs, plugins: [], upstreams: [], keys });
     expect(config.listen.host).to.equal("127.0.0.1");
     expect(config.mcpGateway.requireAuth).to.equal(true);
     expect(Object.isFrozen(config) && Object.isFrozen(config.policy)).to.equal(true);

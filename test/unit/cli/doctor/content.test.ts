@@ -26,7 +26,9 @@ describe("doctor: what is kept and loaded", () => {
       expect(told(await target(join(world.folder, "later")), "ok")).to.include("created at the first start");
       expect(told(await target(world.configPath), "fail")).to.include("no folder");
       expect(told(await target(join(world.configPath, "below")), "fail")).to.include("ENOTDIR");
-      expect(statuses(await checkData(await world.target({ state: { enabled: false } })))).to.deep.equal(["ok"]);
+      expect(statuses(await checkData(await world.target({ state: { enabled: false, mark: null } })))).to.deep.equal([
+        "ok",
+      ]);
     });
 
     it("asks the gateway that runs on it, and opens nothing that it holds", async () => {

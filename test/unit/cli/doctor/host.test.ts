@@ -129,7 +129,7 @@ describe("doctor: the machine", () => {
     it("names a file system that forgets", async () => {
       const found = await checkDisk(await world.target({ dataDir: "/dev/shm/not/there/yet" }));
       expect(told(found, "warn")).to.include("tmpfs");
-      const memory = await world.target({ state: { enabled: false } });
+      const memory = await world.target({ state: { enabled: false, mark: null } });
       expect(told(await checkDisk(memory), "warn")).to.include("state.enabled");
     });
   });

@@ -40,6 +40,7 @@ describe("GroupCommit", () => {
     const highWater = new HighWaterMemory();
     const commit = new GroupCommit({
       store,
+      outerMark: null,
       highWater,
       limit: 5_000,
       holdsStore: () => true,
@@ -76,6 +77,7 @@ describe("GroupCommit", () => {
     };
     const commit = new GroupCommit({
       store,
+      outerMark: null,
       highWater,
       limit: 10,
       holdsStore: () => true,
@@ -91,6 +93,36 @@ describe("GroupCommit", () => {
     expect(() => commit.admit("bounded")).to.not.throw();
   });
 
+  it("acknowledges no record about an approval whose mark outside the data folder cannot be raised, and asks for it of no other", async () => {
+    const raised: Mark[] = [];
+    const commit = new GroupCommit({
+      store: new MemoryLevel<string, string>(),
+      highWater: new HighWaterMemory(),
+      outerMark: {
+        advance: async (marks) => {
+          raised.push(...marks);
+          throw new Error("no space left");
+        },
+      },
+      limit: 10,
+      holdsStore: () => true,
+      onRefused: () => undefined,
+      onFailure: () => undefined,
+    });
+    const chain = newChain();
+    await commit.submit(chain, sealedOf(0), []);
+    expect(raised).to.deep.equal([]);
+    const approval = {
+      kind: "decision",
+      seq: 1,
+      time: "2026-05-01T10:00:00.000Z",
+      approval: { id: "apr_1", state: "consumed" },
+    };
+    const sealed = { ...sealedOf(1), record: approval as unknown as EvidenceRecord };
+    expect(await rejection(commit.submit(chain, sealed, []))).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+    expect(raised.map(({ seq }) => seq)).to.deep.equal([1]);
+  });
+
   it("tells how long each record waited to be durable, in batches, and of a failure once", async () => {
     const store = new MemoryLevel<string, string>();
     const told: unknown[] = [];
@@ -98,6 +130,7 @@ describe("GroupCommit", () => {
     const held = [true, true, false];
     const commit = new GroupCommit({
       store,
+      outerMark: null,
       highWater: new HighWaterMemory(),
       limit: 10,
       holdsStore: () => {
@@ -131,6 +164,7 @@ describe("GroupCommit", () => {
     const highWater = new HighWaterMemory();
     const commit = new GroupCommit({
       store,
+      outerMark: null,
       highWater,
       limit: 10,
       holdsStore,
