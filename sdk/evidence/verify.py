@@ -18,7 +18,7 @@ ACTION = {"arguments_digest": TEXT, "facts?": {"digest": TEXT, "effect": TEXT}, 
           "output_digest?": TEXT}
 STEP = {**BASE, "action": ACTION, "principal": {"id": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX},
         "approval?": dict(fingerprint=TEXT, id=TEXT, state=TEXT), "ticket?": {"id?": TEXT, "of?": int, "use?": int},
-        "evaluation?": {"policies?": ANSWERS, "shadow?": ANSWERS}}
+        "evaluation?": {"decision": TEXT, "policies?": ANSWERS, "shadow?": ANSWERS}}
 OTHERS = "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat|clock"
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}},
           {**STEP, "kind": "outcome", "effect": "success|error|unknown"},

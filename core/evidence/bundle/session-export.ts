@@ -95,8 +95,8 @@ export class SessionExport {
     // Before the record below: whatever the checkpoint does not cover is younger than this.
     const created = new Date(clock()).toISOString();
     await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
-    await using held = await this.#states.hold(tenant);
     try {
+      await using held = await this.#states.hold(tenant);
       const view = new StoreView(store, held.snapshot);
       return await this.#read(view, { tenant, session, created }, request);
     } catch (error) {

@@ -1,5 +1,7 @@
+import { hash } from "node:crypto";
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
-import { leafHash, nodeHash } from "../tree/merkle.ts";
+import { GatewayError } from "../../action/error.ts";
+import { leafHash } from "../tree/merkle.ts";
 
 /** The numbers that a state holds of one subject: a session, or a principal. */
 export type StateValue = readonly number[];
@@ -15,12 +17,15 @@ export interface StateProof {
   readonly value: StateValue;
 }
 
-/** A leaf, the digest of the page below, or nothing. */
-type Slot = readonly [path: string, value: StateValue] | string | null;
+/** A leaf with its hash, the digest of the page below, or nothing. */
+type Slot = readonly [path: string, value: StateValue, hash: string] | string | null;
 type Page = Slot[];
 
 const slotsPerPage = 16;
 const emptyHash = "0".repeat(64);
+const nodeInput = Buffer.alloc(65, 0x01);
+/** The hash of an empty place on each level of a page, from its slots up, and of the place above two of them. */
+const emptyLevels: readonly (readonly [empty: string, above: string])[] = listEmptyLevels();
 
 /** The path of a subject: the SHA-256 (hex) of its kind and id. */
 export function subjectPath(kind: "session" | "principal", id: string): string {
@@ -56,7 +61,7 @@ export class StateMap {
     this.#markChanged(prefix);
     const at = digitAt(path, prefix.length);
     if (slot === null || slot[0] === path) {
-      page[at] = [path, value];
+      page[at] = [path, value, hashStateLeaf(path, this.#commit(path, value))];
       return;
     }
     const below = path.slice(0, prefix.length + 1);
@@ -90,9 +95,9 @@ export class StateMap {
       const page = this.#pages.get(prefix);
       if (prefix === "" || !page) continue;
       const above = await this.#open(prefix.slice(0, -1));
-      above[digitAt(prefix, prefix.length - 1)] = this.#levels(page)[0]?.[0] ?? "";
+      above[digitAt(prefix, prefix.length - 1)] = levelsOf(page)[0]?.[0] ?? "";
     }
-    return String(this.#levels(await this.#open(""))[0]?.[0]);
+    return String(levelsOf(await this.#open(""))[0]?.[0]);
   }
 
   /** Proves the value of a path, or its absence. Call `root` before. */
@@ -101,12 +106,12 @@ export class StateMap {
     for (let prefix = ""; ; prefix = path.slice(0, prefix.length + 1)) {
       const page = await this.#open(prefix);
       const at = digitAt(path, prefix.length);
-      const levels = this.#levels(page);
+      const levels = levelsOf(page);
       for (let level = 1; level < levels.length; level++) beside.push(String(levels[level]?.[(at >> (4 - level)) ^ 1]));
       const slot = page[at] ?? null;
       if (typeof slot === "string") continue;
       if (slot === null) return { beside, other: [], salt: "", value: [] };
-      if (slot[0] !== path) return { beside, other: [slot[0], this.#commit(slot)], salt: "", value: [] };
+      if (slot[0] !== path) return { beside, other: [slot[0], this.#commit(slot[0], slot[1])], salt: "", value: [] };
       return { beside, other: [], salt: this.#saltOf(path), value: slot[1] };
     }
   }
@@ -132,7 +137,9 @@ export class StateMap {
     const known = this.#pages.get(prefix);
     if (known) return known;
     const text = await this.#read(prefix);
-    if (text === undefined && prefix !== "") throw new Error(`the state has no page \`${prefix}\``);
+    if (text === undefined && prefix !== "") {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `the state of a chain lacks page \`${prefix}\``);
+    }
     const page = text === undefined ? emptyPage() : (JSON.parse(text) as Page);
     this.#pages.set(prefix, page);
     return page;
@@ -143,23 +150,24 @@ export class StateMap {
     for (let length = prefix.length; length >= 0; length--) this.#changed.add(prefix.slice(0, length));
   }
 
-  /** The hashes of a page: its root, then each level below, down to its 16 slots. */
-  #levels(page: Page): readonly (readonly string[])[] {
-    const levels = [page.map((slot) => this.#hash(slot))];
-    for (let below = levels[0] ?? []; below.length > 1; below = levels[0] ?? []) {
-      levels.unshift(Array.from({ length: below.length / 2 }, (_, at) => node(below[2 * at], below[2 * at + 1])));
-    }
-    return levels;
-  }
-
-  #hash(slot: Slot): string {
-    if (slot === null) return emptyHash;
-    return typeof slot === "string" ? slot : hashStateLeaf(slot[0], this.#commit(slot));
-  }
-
-  #commit([path, value]: Exclude<Slot, string | null>): string {
+  #commit(path: string, value: StateValue): string {
     return commitState(this.#saltOf(path), value);
   }
+}
+
+/** The hashes of a page: its root, then each level below, down to its 16 slots. */
+function levelsOf(page: Page): readonly (readonly string[])[] {
+  let below = page.map((slot) => (slot === null ? emptyHash : typeof slot === "string" ? slot : slot[2]));
+  const levels = [below];
+  for (const [empty, above] of emptyLevels) {
+    const left = below;
+    below = Array.from({ length: left.length / 2 }, (_, at) => {
+      const [first, second] = [left[2 * at], left[2 * at + 1]];
+      return first === empty && second === empty ? above : node(first, second);
+    });
+    levels.unshift(below);
+  }
+  return levels;
 }
 
 /** The commitment to a value under a salt. */
@@ -172,7 +180,17 @@ function hashStateLeaf(path: string, commitment: string): string {
 }
 
 function node(left = emptyHash, right = emptyHash): string {
-  return nodeHash(Buffer.from(left, "hex"), Buffer.from(right, "hex")).toString("hex");
+  nodeInput.write(left, 1, "hex");
+  nodeInput.write(right, 33, "hex");
+  return hash("sha256", nodeInput);
+}
+
+function listEmptyLevels(): [string, string][] {
+  const levels: [string, string][] = [];
+  for (let empty = emptyHash; levels.length < 4; empty = levels.at(-1)?.[1] ?? emptyHash) {
+    levels.push([empty, node(empty, empty)]);
+  }
+  return levels;
 }
 
 function emptyPage(): Page {
@@ -188,15 +206,15 @@ export function isStateProof(root: string, path: string, { beside, other, salt, 
   const [otherPath, commitment] = other;
   if (beside.length > 4 * path.length || (other.length > 0 && value.length > 0) || ![0, 2].includes(other.length))
     return false;
-  let hash = emptyHash;
-  if (value.length > 0) hash = hashStateLeaf(path, commitState(salt, value));
-  else if (otherPath !== undefined && commitment !== undefined) hash = hashStateLeaf(otherPath, commitment);
+  let digest = emptyHash;
+  if (value.length > 0) digest = hashStateLeaf(path, commitState(salt, value));
+  else if (otherPath !== undefined && commitment !== undefined) digest = hashStateLeaf(otherPath, commitment);
   const bits = bitsOf(path).slice(0, beside.length);
   if (otherPath !== undefined && (otherPath === path || !bitsOf(otherPath).startsWith(bits))) return false;
   for (let at = beside.length - 1; at >= 0; at--) {
-    hash = bits[at] === "0" ? node(hash, beside[at]) : node(beside[at], hash);
+    digest = bits[at] === "0" ? node(digest, beside[at]) : node(beside[at], digest);
   }
-  return hash === root;
+  return digest === root;
 }
 
 function bitsOf(path: string): string {

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { sha256Hex } from "../../action/canonical-json.ts";
+import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, parseKept } from "../../action/json.ts";
 import { backgroundPace, Pace } from "../../store/pace.ts";
 import { HeldSnapshot } from "../../store/rewrite.ts";
@@ -158,10 +159,10 @@ export class StateStore {
   async #sign(tenant: string, checkpoint: SignedCheckpoint, state: ChainState): Promise<string> {
     const { keys, store } = this.#parts;
     const history = await readKeyHistory(store, tenant, checkpoint.chain);
-    if (typeof history === "string") throw new Error(`chain of tenant \`${tenant}\` ${history}`);
+    if (typeof history === "string") throw unavailable(tenant, history);
     const signers = history.keysAt(checkpoint.size).map(async ({ id }) => {
       const key = await keys.find(id);
-      if (key === undefined) throw new Error(`key \`${id}\` of tenant \`${tenant}\` is not in the key folder`);
+      if (key === undefined) throw unavailable(tenant, `is signed by key \`${id}\`, which is not in the key folder`);
       return checkpointSigner(checkpoint.chain, key);
     });
     return signCheckpoint({ ...checkpoint, state: digestState(state) }, await Promise.all(signers));
@@ -197,6 +198,10 @@ async function readState(
   return text === undefined ? emptyState : (JSON.parse(text) as ChainState);
 }
 
+function unavailable(tenant: string, what: string): GatewayError {
+  return new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${what}`);
+}
+
 /** Follows the records from `from` up to, not including, `to`, but for pruned ones. */
 async function readRecords(
   view: StoreView,
@@ -209,7 +214,7 @@ async function readRecords(
   let count = 0;
   for await (const [, text] of view.entries({ gte: recordKey(tenant, from), lt: recordKey(tenant, to) })) {
     const record = parseKept(text);
-    if (!isJsonObject(record)) throw new Error(`a record of tenant \`${tenant}\` cannot be read`);
+    if (!isJsonObject(record)) throw unavailable(tenant, "has a record that cannot be read");
     change.accept(record as unknown as EvidenceRecord);
     if (++count % atOnce === 0) await rest();
   }

@@ -179,6 +179,14 @@ const proofRows: readonly Row[] = [
   ["the tree that a witness saw, with another root", "bad_consistency", inPart("consistency"), editGrowth((value) => { value.root = noHash; })],
   ["the tree that a witness saw, without its proof", "bad_schema", inPart("line 1"), editGrowth((value) => { delete value.proof; })],
   ["a checkpoint of an earlier size", "head_mismatch", inPart("checkpoint"), () => resign((lines) => editHead(lines, (head) => { head.checkpoint = checkpointOf(goodChain, 16); }))],
+  ["the tree that a witness saw, with a further member", "bad_schema", inPart("line 1"), editGrowth((value) => { value.more = true; })],
+  ["a state with another count", "state_missing", inPart("states"), editState((shown) => { ((shown.state as Draft).events as Draft).extension = 1; })],
+  ["a state of another size", "state_missing", inPart("states"), editState((shown) => { (shown.state as Draft).size = 9; })],
+  ["a state with a further member", "bad_schema", inPart("line 1"), editState((shown) => { shown.more = 1; })],
+  ["a state whose proof states less of the session", "bad_state", inPart("states"), editState((shown) => { (shown.session as Draft).value = [3, 0]; })],
+  ["a state whose proof states nothing of the session", "bad_state", inPart("states"), editState((shown) => { (shown.session as Draft).value = []; })],
+  ["a state whose proof of the principal lacks a hash", "bad_state", inPart("states"), editState((shown) => { ((shown.principal as Draft).beside as string[]).pop(); })],
+  ["an evaluation of an output without a decision", "bad_schema", inPart("line 6"), () => forgeChain(replace(4, outcome("a", "success", { evaluation: { policies: [] } })))],
   ["the witness's proof changed", "bad_consistency", inPart("consistency"), editGrowth((value) => { (value.proof as string[])[0] = noHash; })],
 ];
 
@@ -372,6 +380,11 @@ function editNote(lines: OpenLines, edit: (note: string) => string): void {
 
 function editProof(edit: (proof: string[]) => Json): () => Presented {
   return () => resign((lines) => editEntry(lines, 3, (entry) => { entry.proof = edit(entry.proof as string[]); }));
+}
+
+/** Changes the state of the checkpoint as the bundle shows it. */
+function editState(edit: (shown: Draft) => void): () => Presented {
+  return () => resign((lines) => editHead(lines, (head) => edit((head.states as Draft[])[0] as Draft)));
 }
 
 function editGrowth(edit: (consistency: Draft) => void): () => Presented {
