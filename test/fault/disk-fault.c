@@ -2,13 +2,15 @@
  * Preloaded into a test's child process: makes the disk fail on demand.
  * FAULT_FILE names a file; while it exists, its text "<call> <errno> <part of a path>" says which calls fail:
  * `write` (the first half of the bytes is written, then the error: a torn write), `sync`, `lock` (another process
- * holds the file's lock), or `open` (for writing, or to create: a read-only disk).
+ * holds the file's lock), or `open` (for writing, or to create: a read-only disk). The other calls end the process as
+ * `kill -9` does: `torn` amid a write, `before` and `after` at the ends of a sync.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -43,6 +45,11 @@ static int fault(const char *call, int fd) {
   return readlink(link, path, sizeof path - 1) <= 0 ? 0 : path_fault(call, path);
 }
 
+/* Ends the process here where this call on the file asks for it. */
+static void end_at(const char *call, int fd) {
+  if (fault(call, fd) != 0) kill(getpid(), SIGKILL);
+}
+
 static int fail(int code) {
   errno = code;
   return -1;
@@ -52,6 +59,10 @@ static int fail(int code) {
 size_t fwrite_unlocked(const void *bytes, size_t size, size_t count, FILE *file) {
   static size_t (*real)(const void *, size_t, size_t, FILE *);
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "fwrite_unlocked");
+  if (fault("torn", fileno(file)) != 0) {
+    syscall(SYS_write, fileno(file), bytes, size * count / 2);
+    kill(getpid(), SIGKILL);
+  }
   int code = fault("write", fileno(file));
   if (code == 0) return real(bytes, size, count, file);
   long half = syscall(SYS_write, fileno(file), bytes, size * count / 2);
@@ -88,14 +99,20 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
   return pwrite(fd, bytes, count, offset);
 }
 
-int fdatasync(int fd) {
+static int sync_by(long number, int fd) {
+  end_at("before", fd);
   int code = fault("sync", fd);
-  return code == 0 ? (int)syscall(SYS_fdatasync, fd) : fail(code);
+  int result = code == 0 ? (int)syscall(number, fd) : fail(code);
+  end_at("after", fd);
+  return result;
+}
+
+int fdatasync(int fd) {
+  return sync_by(SYS_fdatasync, fd);
 }
 
 int fsync(int fd) {
-  int code = fault("sync", fd);
-  return code == 0 ? (int)syscall(SYS_fsync, fd) : fail(code);
+  return sync_by(SYS_fsync, fd);
 }
 
 int fcntl(int fd, int command, ...) {

@@ -30,6 +30,11 @@ export class DiskFault {
     return writeFile(this.#control, `${call} ${errno} ${part}`);
   }
 
+  /** Lets the process end as `kill -9` does: amid its next write to a path with `part` in it, or around its next sync. */
+  beginKill(at: "torn" | "before" | "after", part: string): Promise<void> {
+    return writeFile(this.#control, `${at} 1 ${part}`);
+  }
+
   end(): Promise<void> {
     return rm(this.#control, { force: true });
   }
