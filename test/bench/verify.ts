@@ -13,10 +13,16 @@ import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 import { folderBytes } from "./disk.ts";
+import { costSince, type ProcessCost, usageOf } from "./process-cost.ts";
 
-/** Fills a chain, then prints how fast it verifies, in how much memory, and how many bytes a record takes on disk. */
+/**
+ * Fills a chain and prints what that costs while it grows, then how fast it verifies, in how much memory, and how many bytes
+ * a record takes on disk.
+ */
 const wanted = Number(process.env.BENCH_RECORDS ?? 1_000_000);
 const writers = 256;
+/** Calls after which the cost of those since the step before is printed. */
+const steps = [20_000, 100_000, 200_000, 300_000, 400_000].filter((calls) => calls < wanted / 2).concat(wanted / 2);
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 
 const dir = await mkdtemp(join(process.env.BENCH_DIR ?? tmpdir(), "verify-bench-"));
@@ -31,9 +37,10 @@ try {
 async function fill(): Promise<void> {
   const start = performance.now();
   await withLedger(async (ledger) => {
-    let left = wanted / 2;
-    const act = async (label: string): Promise<void> => {
-      while (left-- > 0) {
+    let calls = 0;
+    const act = async (label: string, until: number): Promise<void> => {
+      while (calls < until) {
+        calls++;
         const action = newAction({}, label);
         await ledger.actions.recordDecision(action, makeEvaluation(action));
         await ledger.actions.recordOutcome(action, {
@@ -42,13 +49,23 @@ async function fill(): Promise<void> {
         });
       }
     };
-    await Promise.all(Array.from({ length: writers }, (_, index) => act(`session-${index}`)));
+    for (const step of steps) {
+      const [from, before] = [calls, process.platform === "linux" ? usageOf(process.pid) : undefined];
+      await Promise.all(Array.from({ length: writers }, (_, index) => act(`session-${index}`, step)));
+      if (before !== undefined) printWrites(calls, calls - from, costSince(before));
+    }
   });
   const seconds = (performance.now() - start) / 1_000;
   print(
     `append: ${wanted} records by ${writers} writers in ${seconds.toFixed(1)} s, ${Math.round(wanted / seconds)} records/s`,
   );
   print(`disk: ${Math.round((await folderBytes(dir)) / wanted)} bytes a record, private fields and tree included`);
+}
+
+/** `since`: the calls that `cost` is of, each of two records. */
+function printWrites(calls: number, since: number, { mainUs, otherUs, writtenBytes }: ProcessCost): void {
+  const [us, bytes] = [(mainUs + otherUs) / since, writtenBytes / since].map(Math.round);
+  print(`up to ${calls} calls: ${us} µs CPU and ${bytes} bytes written a call`);
 }
 
 async function verify(): Promise<void> {
