@@ -71,7 +71,33 @@ describe("somebody who fills what all share", () => {
     }
     expect(await world.upstream.calls()).to.have.lengthOf(0);
     await expectOthersServed();
+    expect(await listed()).to.have.lengthOf(11);
   });
+
+  it("with reviews is stopped by an operator while they wait, and the list still pages [S57]", async () => {
+    const [first] = await listed();
+    const before = (await world.upstream.calls()).length;
+    expect((await world.admin("operator", "POST", `/admin/v1/sessions/${first}/kill`)).status).to.equal(200);
+    const stopped = await world.call("attacker", { after: "the kill" });
+    expect(stopped.result?.isError, JSON.stringify(stopped)).to.equal(true);
+    expect(await world.upstream.calls()).to.have.lengthOf(before);
+    expect(await listed()).to.have.lengthOf(11);
+    await expectOthersServed();
+  });
+
+  /** The session of each approval of the tenant, read in pages of three. */
+  async function listed(): Promise<readonly string[]> {
+    const sessions: string[] = [];
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const query: string = cursor === "" ? "" : `&cursor=${cursor}`;
+      const { body } = await world.admin("operator", "GET", `/admin/v1/approvals?limit=3${query}`);
+      const page = JSON.parse(body) as { items: { session: { id: string } }[]; next: string | null };
+      expect(page.items.length).to.be.at.most(3);
+      sessions.push(...page.items.map(({ session }) => session.id));
+      cursor = page.next;
+    }
+    return sessions;
+  }
 
   it("with thousands of sockets without a key keeps eight of them and no memory, and the others get theirs [S72] [S77]", async () => {
     const head = encodeRequest(world.gateway.url, {
