@@ -60,12 +60,12 @@ const effects: Readonly<Record<string, Effect>> = {
   "admin.rotate": { record: "evidence.rotate", isMarked: false },
   "admin.prune": {
     record: "evidence.prune",
-    isMarked: true,
+    isMarked: false,
     body: (_, reason) => ({ before: "2026-01-31T00:00:00Z", reason }),
   },
   "admin.erase": {
     record: "evidence.erase",
-    isMarked: true,
+    isMarked: false,
     body: (_, reason) => ({ seq: 1, fields: ["arguments.email"], reason }),
   },
   "admin.backup": { record: "backup.create", isMarked: false },
