@@ -126,8 +126,7 @@ const effects: Readonly<Record<string, Effect>> = {
     record: "revoked",
     isMarked: true,
     body: (_, reason) => ({ reason }),
-    isThere: (world, id) =>
-      listed(world, "tickets?limit=500", (item) => item.id === id && JSON.stringify(item).includes('"revoked"')),
+    isThere: (world, id) => listed(world, "tickets?limit=500", (item) => item.id === id && item.revoked !== null),
   },
   "admin.declare": {
     record: "manifest.declare",
