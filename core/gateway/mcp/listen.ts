@@ -16,6 +16,7 @@ import { type McpMethod, pickParams } from "./method.ts";
 import { LaneTable, type RelayParts, relayNotification, unsolicited } from "./notification.ts";
 
 const maxWatchedUris = 1_000;
+const acknowledgement = "notifications/subscriptions/acknowledged";
 
 export interface ListenParts extends ListParts, RelayParts {
   readonly fleet: UpstreamFleet;
@@ -62,26 +63,30 @@ async function listen(
   const connections = await group.open();
   const filter = supportedFilter((params as JsonObject).notifications as JsonObject, await group.servers());
   const stamped = (note: JsonRpcNotification): void => void reply.send(stamp(note, request.id));
-  stamped({
-    jsonrpc: "2.0",
-    method: "notifications/subscriptions/acknowledged",
-    params: { notifications: { ...filter } },
-  });
   const lanes = new LaneTable();
   const forward: NotificationHandler = (note, upstream) => {
     if (!accepts(filter, note)) return;
     const sent = unsolicited(parts.actions, () => caller, { upstream, note, mixed: false });
     relayNotification(parts, lanes.of(upstream), { ...sent, deliver: stamped, signal });
   };
+  let acknowledge = (): void => undefined;
+  const acknowledged = new Promise<void>((resolve) => {
+    acknowledge = resolve;
+  });
+  // What comes before the acknowledgement waits for it: a client may change a resource as soon as it has that.
+  for (const { upstream } of connections) lanes.of(upstream).enqueue(0, () => acknowledged);
   group.onNotification(forward);
   await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
+  stamped({ jsonrpc: "2.0", method: acknowledgement, params: { notifications: { ...filter } } });
+  acknowledge();
   if (Object.keys(filter).length > 0) await aborted(signal);
   return answerOfResult({ resultType: "complete", _meta: { [metaKey.subscriptionId]: request.id } });
 }
 
 /**
  * Subscribes to updates of resources: at a stateless upstream by a stream of its own, which ends with `signal`; at others
- * by a subscription, which ends with the group. List changes reach every group without one.
+ * by a subscription, which ends with the group. List changes reach every group without one. Resolves once every upstream has
+ * answered.
  */
 async function watchResources(
   group: UpstreamGroup,
@@ -94,19 +99,29 @@ async function watchResources(
   for (const connection of connections) {
     const owned = uris.filter((_, index) => owners[index] === connection.upstream);
     if (owned.length === 0) continue;
-    if (connection.server.era === "modern") {
-      const params = { notifications: { resourceSubscriptions: owned } };
-      const stream = {
-        signal,
-        onNotification: (note: JsonRpcNotification): void => forward(note, connection.upstream),
-      };
-      connection.request({ method: "subscriptions/listen", params }, stream).catch(() => {
-        // The stream ended at either side: other upstreams continue, and errors are reported by the connection.
-      });
-    } else {
-      await Promise.all(owned.map((uri) => connection.request({ method: "resources/subscribe", params: { uri } })));
-    }
+    if (connection.server.era === "modern") await watchStream(connection, owned, forward, signal);
+    else await Promise.all(owned.map((uri) => connection.request({ method: "resources/subscribe", params: { uri } })));
   }
+}
+
+/** Resolves when the upstream has acknowledged the stream, or has ended it: others continue, and the connection reports why. */
+function watchStream(
+  connection: UpstreamConnection,
+  resourceSubscriptions: readonly string[],
+  forward: NotificationHandler,
+  signal: CancelSignal,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const onNotification = (note: JsonRpcNotification): void => {
+      if (note.method === acknowledgement) resolve();
+      else forward(note, connection.upstream);
+    };
+    const params = { notifications: { resourceSubscriptions } };
+    connection.request({ method: "subscriptions/listen", params }, { signal, onNotification }).then(
+      () => resolve(),
+      () => resolve(),
+    );
+  });
 }
 
 function aborted(signal: CancelSignal): Promise<void> {

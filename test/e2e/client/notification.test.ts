@@ -162,6 +162,15 @@ describe("what an upstream says beside its answers", () => {
     });
   }
 
+  it("is listened for before a client that subscribes is told so", async () => {
+    const listed = { ...answers, "resources/list": { ...answers["resources/list"], delayMs: 500 } };
+    const slow = await openWorld({ servers: () => ({ telling: scriptedServer(listed) }), rules });
+    await (await slow.connect("v2 modern")).subscribe(uri);
+    const asked = slow.received("telling").map(({ method }) => method);
+    await slow.stop();
+    expect(asked).to.include("resources/subscribe");
+  });
+
   it("keeps its order, and comes before the answer; the client's own token is not judged", async () => {
     const events = await eventsOf(world, "tell", mail);
     expect(events.map(({ params, result }) => params?.progress ?? result)).to.deep.equal([1, 3, done.result]);

@@ -54,7 +54,7 @@ describe("an address of signing keys that an issuer names", () => {
 
   async function start(oauth: string, more: string = ""): Promise<void> {
     const all = `{ issuer: "${issuer.url}", audience: "https://gateway.example/mcp", tenant: acme, jwks_refetch_seconds: 1${oauth} }`;
-    const config = siteConfig({ more: `oauth: ${all}\n${more}` });
+    const config = siteConfig({ more: `oauth: ${all}\nlimits: { unauthenticated_per_minute: 1000000 }\n${more}` });
     gateway = await startGateway({ config, files: siteFiles(), env: network.env });
   }
 
