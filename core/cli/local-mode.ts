@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
-import { access, chmod, readFile, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
@@ -8,7 +7,7 @@ import type { Role } from "../action/role.ts";
 import type { GatewayConfig, KeyConfig } from "../config/gateway-config.ts";
 import { localConfig } from "../config/local.ts";
 import { generateKey } from "../identity/key-ring.ts";
-import { makeFolder } from "../store/folder.ts";
+import { isWritable, makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
 import { installation } from "./scaffold.ts";
@@ -67,10 +66,7 @@ export async function viewLocalMode(dataDir: string, firstPort?: number): Promis
 /** The mark is beside the data folder; there is none where that place cannot be written to, as in a volume. */
 async function markBeside(dataDir: string): Promise<string | null> {
   const folder = resolve(dataDir);
-  return access(dirname(folder), constants.W_OK).then(
-    () => `${folder}.mark`,
-    () => null,
-  );
+  return (await isWritable(dirname(folder))) ? `${folder}.mark` : null;
 }
 
 async function configOf(

@@ -323,8 +323,7 @@ async function endUnmarked(
   outerMark: OuterMark,
   { store, ledger, log }: Pick<Parts, "store" | "ledger" | "log">,
 ): Promise<void> {
-  const ready = ledger.status().filter(({ tenant, state }) => state === "ready" && outerMark.unmarked.has(tenant));
-  const tenants = ready.map(({ tenant }) => tenant);
+  const tenants = ledger.readyTenants().filter((tenant) => outerMark.unmarked.has(tenant));
   const expired = await expireRestored({ store, journal: ledger.approvals, clock: Date.now }, tenants);
   if (tenants.length > 0) log.warn({ tenants: tenants.length, approvals_ended: expired }, "state_mark_created");
   await ledger.adoptMarks();
@@ -366,8 +365,7 @@ async function closeEvidence(parts: EvidenceParts): Promise<void> {
 function watchClock(clock: GatewayClock, log: Log, ledger: Ledger): ClockWatch {
   const warn = (tenant: string, { code }: GatewayError): void => log.warn({ tenant, code }, "tenant_refused");
   const record = (detail: JsonObject): Promise<void> => {
-    const tenants = ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : []));
-    return recordForTenants(ledger, new Set(tenants), [{ kind: "clock", detail }], warn);
+    return recordForTenants(ledger, new Set(ledger.readyTenants()), [{ kind: "clock", detail }], warn);
   };
   return new ClockWatch({ clock, log, record });
 }

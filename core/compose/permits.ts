@@ -22,6 +22,9 @@ interface Opening {
   readonly store: Store;
   readonly ledger: Ledger;
   readonly log: Log;
+}
+
+interface Timed {
   readonly clock: GatewayClock;
 }
 
@@ -35,7 +38,7 @@ interface ApprovalListeners {
 /** Opens the approvals of all tenants. */
 export function openApprovals(
   { approvals, limits }: GatewayConfig,
-  { store, ledger, log, clock, notifier, metrics, live }: Opening & ApprovalListeners,
+  { store, ledger, log, clock, notifier, metrics, live }: Opening & Timed & ApprovalListeners,
 ): Promise<Approvals> {
   return Approvals.open({
     store,
@@ -44,7 +47,7 @@ export function openApprovals(
     rule: approvals,
     clock: Date.now,
     gatewayTime: clock.checked,
-    tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
+    tenants: ledger.readyTenants(),
     newId,
     onChange: (approval) => {
       metrics.approval(approval.state);
@@ -60,13 +63,7 @@ export function openApprovals(
 /** Opens the definitions of the upstreams' tools, and their review. */
 export function openDefinitions(
   { upstreams, approvals: { allowSelfReview } }: GatewayConfig,
-  {
-    store,
-    ledger,
-    log,
-    fleet,
-    approvals,
-  }: Omit<Opening, "clock"> & { readonly fleet: UpstreamFleet; readonly approvals: Approvals },
+  { store, ledger, log, fleet, approvals }: Opening & { readonly fleet: UpstreamFleet; readonly approvals: Approvals },
 ): { readonly definitions: DefinitionStore; readonly definitionReviews: DefinitionReviews } {
   const definitions = new DefinitionStore({
     store,
@@ -93,7 +90,7 @@ export function openTickets(
     clock,
     keyRing,
     metrics,
-  }: Opening & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
+  }: Opening & Timed & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
 ): Promise<Tickets> {
   const { keys } = openKeyStores(state.enabled ? join(dataDir, "keys", "tickets") : null, randomBytes);
   return Tickets.open({

@@ -209,6 +209,11 @@ export class Ledger {
     return this.#chains.status(this.#writer.commit.failed);
   }
 
+  /** The tenants whose chains can be written. */
+  readyTenants(): readonly string[] {
+    return this.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : []));
+  }
+
   /** Refuses a tenant until a start finds its chain sound. */
   refuse(tenant: string, reason: string): void {
     this.#chains.refuse(tenant, reason);

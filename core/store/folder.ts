@@ -1,4 +1,4 @@
-import { mkdir, open, stat, statfs } from "node:fs/promises";
+import { access, constants, mkdir, open, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
@@ -15,6 +15,14 @@ export async function makeFolder(path: string): Promise<void> {
       await mkdir(path, { mode: 0o700 });
     } else if (code !== "EEXIST" || !(await stat(path)).isDirectory()) throw error;
   }
+}
+
+/** Tells whether this process may write to a file or folder; false where there is none. */
+export async function isWritable(path: string): Promise<boolean> {
+  return access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 interface DiskSpace {

@@ -8,8 +8,8 @@ import type { ReplyBounds } from "./transport.ts";
 
 /** The bytes that a process may leave unread in its standard input. */
 const maxUnreadBytes = 8 * 1024 * 1024;
-/** The time to read the remaining output of a process that has exited. */
-const drainMs = 200;
+/** The most that a process's exit, the end of its output and the break of its pipes lie apart. */
+const endMs = 200;
 const openBrace = 0x7b;
 const openBracket = 0x5b;
 
@@ -44,7 +44,13 @@ export class StdioPipe implements Pipe {
     stderr.on("data", (chunk: Buffer) => this.#log.push(chunk));
     stderr.once("end", () => this.#log.flush());
     for (const stream of [stdin, stdout, stderr]) {
-      stream.on("error", (error) => this.#fail("UPSTREAM_UNAVAILABLE", `the process's pipe broke: ${error.message}`));
+      stream.on("error", (error) => {
+        // Most often because it is exiting: how it exits says more.
+        setTimeout(() => {
+          const hasExited = this.#child.exitCode !== null || this.#child.signalCode !== null;
+          if (!hasExited) this.#fail("UPSTREAM_UNAVAILABLE", `the process's pipe broke: ${error.message}`);
+        }, endMs).unref();
+      });
     }
     this.#child.once("error", (error: NodeJS.ErrnoException) => {
       this.#fail("UPSTREAM_UNAVAILABLE", `cannot start \`${this.#command}\`: ${error.code ?? error.message}`);
@@ -54,7 +60,7 @@ export class StdioPipe implements Pipe {
         this.#fail("UPSTREAM_UNAVAILABLE", `the process ended (${signal ?? `exit code ${code}`})`);
       // `close` is emitted when its output is read whole, unless something outside its group holds the pipe.
       this.#child.once("close", end);
-      setTimeout(end, drainMs).unref();
+      setTimeout(end, endMs).unref();
     });
   }
 

@@ -2,7 +2,8 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from "node:cryp
 import { expect } from "chai";
 import { SigningKey } from "../../core/action/signing-key.ts";
 import { readReference, signReference, type TaskClaims, type TaskSigner } from "../../core/manifest/reference.ts";
-import { headerOf, readToken, type TicketClaims, writeToken } from "../../core/ticket/claims.ts";
+import { headerOf, readToken, writeToken } from "../../core/ticket/claims.ts";
+import { ticketClaims } from "../support/ticket-claims.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 7));
 /** Known to everybody who reads the source: it stands in where no key is found. */
@@ -17,18 +18,7 @@ const signers: readonly TaskSigner[] = [
 const nowMs = 1_800_000_000_000;
 const exp = nowMs / 1_000 + 600;
 
-const ticket: TicketClaims = {
-  jti: `tkt_${"0a".repeat(16)}`,
-  sub: `principal-v1-${"ab".repeat(32)}`,
-  tenant: "acme",
-  tools: ["echo"],
-  targets: ["*"],
-  capabilities: ["execute"],
-  max_uses: 3,
-  nonce: "AAAAAAAAAAAAAAAAAAAAAA",
-  iat: nowMs / 1_000,
-  exp,
-};
+const ticket = ticketClaims(nowMs / 1_000, exp);
 const task: TaskClaims = { tenant: "acme", principal: "agent", task: "nightly", manifest: "sha256:00", exp };
 
 const encode = (text: string): string => Buffer.from(text).toString("base64url");

@@ -27,17 +27,6 @@ export function mutateInput(seeds: readonly Buffer[], words: readonly string[], 
   return Buffer.from(input.subarray(0, maxInput));
 }
 
-/** Cuts bytes into chunks of 1 to 40 bytes. */
-export function chunksOf(input: Buffer, random: Random): readonly Buffer[] {
-  const chunks: Buffer[] = [];
-  for (let start = 0; start < input.length; ) {
-    const end = start + 1 + Math.floor(random() * 40);
-    chunks.push(input.subarray(start, end));
-    start = end;
-  }
-  return chunks;
-}
-
 function at(input: Buffer, random: Random): number {
   return Math.floor(random() * (input.length + 1));
 }

@@ -1,6 +1,7 @@
-import { access, constants, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isInside } from "../../evidence/chain/outer-mark.ts";
+import { isWritable } from "../../store/folder.ts";
 import { type DoctorCheck, type DoctorFinding, fail, ok, warn } from "./finding.ts";
 
 /** Checks that there is a mark outside the data folder, and that it can be written. */
@@ -32,11 +33,4 @@ async function judgeMark(path: string | null, dataDir: string): Promise<DoctorFi
   const fix =
     "put it back where it was lost; else the next start creates it, and ends every pending and approved approval";
   return warn(`\`${path}\` is missing`, fix);
-}
-
-async function isWritable(path: string): Promise<boolean> {
-  return access(path, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
 }

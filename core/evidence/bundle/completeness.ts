@@ -4,7 +4,7 @@ import { countedAs, countedEvents, digestState } from "../state/chain-state.ts";
 import { isStateProof, subjectPath } from "../state/state-map.ts";
 import type { ShownState } from "../state/state-store.ts";
 import type { Checkpoint } from "../tree/checkpoint.ts";
-import { Breach, type BundledEntry, type BundleHead, type BundlePart } from "./bundle-line.ts";
+import { Breach, type BundledEntry, type BundledRecord, type BundleHead, type BundlePart } from "./bundle-line.ts";
 
 /** Something missing from a bundle: which part, and the record that is missing where its number is known. */
 export interface Lack {
@@ -21,7 +21,7 @@ interface Subjects {
 
 /** Checks that the states of a bundle say what they say of its session and principal. Throws Breach `bad_state`. */
 export function checkStates({ session, states = [] }: BundleHead, entries: readonly BundledEntry[]): void {
-  const { principal } = subjectsOf(session, entries);
+  const principal = principalOf(entries);
   for (const { state, ...proofs } of states) {
     const isProven =
       isStateProof(state.map, subjectPath("session", session), proofs.session) &&
@@ -43,7 +43,7 @@ export function findLack(
   const named = due.filter(({ state }) => state !== undefined);
   if (!named.every(({ size, state }) => shown.has(`${size} ${state}`)))
     return { reason: "state_missing", file: "states" };
-  const subjects = subjectsOf(session, entries);
+  const subjects = { session, principal: principalOf(entries) };
   for (const each of states) {
     const lack = findLackIn(each, entries, subjects);
     if (lack !== undefined) return { file: "states", ...lack };
@@ -51,8 +51,9 @@ export function findLack(
   return null;
 }
 
-function subjectsOf(session: string, entries: readonly BundledEntry[]): Subjects {
-  return { session, principal: entries.map(({ record }) => record).findLast(isAction)?.principal.id };
+/** The principal of a session, by its last action; undefined where there is none. */
+export function principalOf(records: readonly BundledRecord[]): string | undefined {
+  return records.map(({ record }) => record).findLast(isAction)?.principal.id;
 }
 
 function findLackIn(

@@ -26,6 +26,7 @@ import {
   withhold,
 } from "./build.ts";
 import type { BundledRecord } from "./bundle-line.ts";
+import { principalOf } from "./completeness.ts";
 
 /** The part of the ledger that an export uses. */
 interface ExportedLedger {
@@ -116,7 +117,7 @@ export class SessionExport {
     const seqs = await readSessionSeqs(view, tenant, session, maxRecords);
     if (seqs === undefined) throw tooMany();
     const read = await readRecords(view, tenant, seqs);
-    const principal = read.map(({ record }) => record).findLast(isAction)?.principal.id ?? "";
+    const principal = principalOf(read) ?? "";
     const shown = await this.#states.show(view, tenant, checkpoint, { session, principal });
     const content = {
       ...named,

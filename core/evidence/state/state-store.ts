@@ -17,7 +17,7 @@ import {
   statePageRange,
 } from "../record/key-space.ts";
 import type { EvidenceRecord } from "../record/record.ts";
-import { StoreView } from "../record/store-view.ts";
+import { type Reader, StoreView } from "../record/store-view.ts";
 import { checkpointSigner, parseCheckpoint, type SignedCheckpoint, signCheckpoint } from "../tree/checkpoint.ts";
 import { type ChainState, digestState, emptyState, StateChange } from "./chain-state.ts";
 import { StateMap, type StateProof, subjectPath } from "./state-map.ts";
@@ -147,7 +147,7 @@ export class StateStore {
     } while (state.size < checkpoint.size);
   }
 
-  #openMap(reader: { get(key: string): Promise<string | undefined> }, tenant: string): StateMap {
+  #openMap(reader: Reader, tenant: string): StateMap {
     const secret = this.#parts.ledger.stateSecret(tenant);
     return new StateMap(
       (prefix) => reader.get(statePageKey(tenant, prefix)),
@@ -190,10 +190,7 @@ async function prove(map: StateMap, about: { readonly session: string; readonly 
   };
 }
 
-async function readState(
-  reader: { get(key: string): Promise<string | undefined> },
-  tenant: string,
-): Promise<ChainState> {
+async function readState(reader: Reader, tenant: string): Promise<ChainState> {
   const text = await reader.get(stateKey(tenant));
   return text === undefined ? emptyState : (JSON.parse(text) as ChainState);
 }

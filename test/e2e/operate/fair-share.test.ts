@@ -10,7 +10,6 @@ import {
   type KeyHolder,
   keys,
   messageHeaders,
-  nothing,
   openWorld,
   post,
   type World,
@@ -33,8 +32,17 @@ describe("what one key and one tenant may spend", () => {
     world = await openWorld(`limits: { ${limits} }`, "", undefined, { limitsShares: true });
   }
 
-  const call = (holder: KeyHolder, args?: string): Promise<WireResponse> =>
-    post(world, echoCall(args), { headers: messageHeaders(holder) });
+  /** Calls that were answered with 200. */
+  let served: number;
+  beforeEach(() => {
+    served = 0;
+  });
+
+  async function call(holder: KeyHolder, args?: string): Promise<WireResponse> {
+    const answer = await post(world, echoCall(args), { headers: messageHeaders(holder) });
+    if (answer.status === 200) served++;
+    return answer;
+  }
 
   /** Calls until one is refused, and returns that answer. */
   async function exhaust(holder: KeyHolder, args?: string): Promise<WireResponse> {
@@ -43,6 +51,14 @@ describe("what one key and one tenant may spend", () => {
       if (answer.status !== 200) return answer;
     }
     throw new Error("expected a refusal within 200 calls");
+  }
+
+  /** Exhausts what the operator may spend; what is refused runs nothing and leaves no record. */
+  async function exhaustCounted(args?: string): Promise<WireResponse> {
+    const answers: WireResponse[] = [];
+    const effects = await effectsOf(world, async () => answers.push(await exhaust("operator", args)));
+    expect(effects).to.deep.equal({ calls: served, records: 2 * served });
+    return answers[0] as WireResponse;
   }
 
   function refusalIn({ body }: WireResponse): Refusal {
@@ -76,7 +92,7 @@ describe("what one key and one tenant may spend", () => {
 
     it("is so much: then a call is refused by name, runs nothing, and works again when it was said to [S77]", async () => {
       await open(few);
-      const answer = await exhaust("operator");
+      const answer = await exhaustCounted();
       const refusal = refusalIn(answer);
       expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([429, String(refusal.retry_after)]);
       expect(JSON.parse(answer.body)).to.deep.include({ jsonrpc: "2.0", id: null });
@@ -86,15 +102,11 @@ describe("what one key and one tenant may spend", () => {
       expect(message).to.equal(
         `too many requests: expected at most 12 calls a minute of this key, got more; try again in ${refusal.retry_after} s`,
       );
-      const effects = await effectsOf(world, async () => {
-        expect((await call("operator")).status).to.equal(429);
-      });
-      expect(effects).to.deep.equal(nothing);
       expect((await call("foreign")).status).to.equal(200);
       expect((await call("viewer")).status).to.equal(200);
       await sleep(refusal.retry_after * 1_000);
       expect((await call("operator")).status).to.equal(200);
-      expect(await refusedBy("key_calls")).to.be.greaterThan(1);
+      expect(await refusedBy("key_calls")).to.equal(1);
       expect(await refusedBy("tenant_calls")).to.equal(0);
       await exhaust("operator");
       await expectOperatorsServed("operator");
@@ -175,33 +187,35 @@ describe("what one key and one tenant may spend", () => {
 
     it("is a share of one core: then others are served, and it is served again when it was said to [S77]", async () => {
       await open("key_cpu_percent: 1, cpu_busy_percent: 0");
-      const answer = await exhaust("operator", costly);
+      const answer = await exhaustCounted(costly);
       const refusal = refusalIn(answer);
       expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([429, String(refusal.retry_after)]);
       expect(refusal).to.include({ code: "RATE_LIMITED", reason: "key_cpu", limit: 1 });
       expect(answer.body).to.include("at most 1 % of the gateway's processor time of this key, got more; try again in");
-      const effects = await effectsOf(world, async () => {
-        expect((await call("operator")).status).to.equal(429);
-      });
-      expect(effects).to.deep.equal(nothing);
       expect((await call("foreign")).status).to.equal(200);
-      // On a busy machine its time may have come already.
       const next = await call("operator");
-      if (next.status !== 200) await sleep(refusalIn(next).retry_after * 1_000);
-      expect((await call("operator")).status).to.equal(200);
+      // On a busy machine its time may have come already; then this call has used it up.
+      if (next.status !== 200) {
+        await sleep(refusalIn(next).retry_after * 1_000);
+        expect((await call("operator")).status).to.equal(200);
+      }
       await exhaust("operator", costly);
       await expectOperatorsServed("operator");
     });
 
     it("is a share of each tenant, on model routes too [S77]", async () => {
       await open("tenant_cpu_percent: 1, cpu_busy_percent: 0");
-      expect(refusalIn(await exhaust("viewer", costly))).to.include({ reason: "tenant_cpu", limit: 1 });
       for (const [target, type] of [
         ["/v1/chat/completions", "rate_limit_error"],
         ["/v1/messages", "rate_limit_error"],
       ] as const) {
         const headers = messageHeaders("operator");
-        const answer = await send(world.gateway.url, { method: "POST", target, headers, body: "no JSON at all" });
+        let answer: WireResponse;
+        // On a busy machine the tenant's time may have come between the two.
+        do {
+          expect(refusalIn(await exhaust("viewer", costly))).to.include({ reason: "tenant_cpu", limit: 1 });
+          answer = await send(world.gateway.url, { method: "POST", target, headers, body: "no JSON at all" });
+        } while (answer.status === 400);
         expect([answer.status, answer.headers.has("retry-after")]).to.deep.equal([429, true]);
         const { error } = JSON.parse(answer.body) as { error: { type: string; code: string; message: string } };
         expect(error).to.include({ type, code: "rate_limit_exceeded" });

@@ -1,23 +1,13 @@
 import { expect } from "chai";
 import { SigningKey } from "../../../core/action/signing-key.ts";
 import { headerOf, maxToken, readToken, type TicketClaims, writeToken } from "../../../core/ticket/claims.ts";
+import { ticketClaims } from "../../support/ticket-claims.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 1));
 const decoy = SigningKey.fromSeed(Buffer.alloc(32, 2)).public;
 const header = headerOf(key.id);
 
-const claims: TicketClaims = {
-  jti: `tkt_${"0a".repeat(16)}`,
-  sub: `principal-v1-${"ab".repeat(32)}`,
-  tenant: "acme",
-  tools: ["echo"],
-  targets: ["*"],
-  capabilities: ["execute"],
-  max_uses: 3,
-  nonce: "AAAAAAAAAAAAAAAAAAAAAA",
-  iat: 1_000,
-  exp: 1_300,
-};
+const claims = ticketClaims(1_000, 1_300);
 
 function read(token: string): TicketClaims | undefined {
   return readToken(token, (given) => (given === header ? { key: key.public, owner: "acme" } : undefined), decoy)
