@@ -177,13 +177,17 @@ describe("what an upstream says beside its answers", () => {
     expect(events.slice(0, -1).map(({ params }) => params?.progressToken)).to.deep.equal([mail, mail]);
   });
 
-  it("comes before the answer where it takes long to judge", async () => {
+  it("comes before the answer where it takes long to judge, or is counted as dropped", async () => {
     const reading = await openTelling(`plugins: [{ path: "${folderOf("pii-guard")}", phases: [output] }]`);
     const events = await eventsOf(reading, "recite", "t");
+    const lost = await countOf(reading, dropped);
     await reading.stop();
-    const short = long.replace(mail, "[email]");
-    const expected = [short, short, short, short, done.result];
-    expect(events.map(({ params, result }) => params?.message ?? result)).to.deep.equal(expected);
+    const told = events.slice(0, -1).map(({ params }) => params?.message);
+    expect(events.at(-1)?.result).to.deep.equal(done.result);
+    // On a busy machine the last of them may have waited too long.
+    expect(told[0]).to.equal(long.replace(mail, "[email]"));
+    expect(new Set(told).size).to.equal(1);
+    expect(told.length + lost).to.equal(4);
   });
 
   it("is told and redacted, or counted as dropped, each of a flood, before the answer", async () => {
