@@ -20,7 +20,7 @@ const allowed = [
   /^core\/admin\/console\/asset\/[a-z-]+\.(?:css|html|js|svg)$/,
   /^core\/fact\/effect\/table\.json$/,
   /^core\/cli\/deploy\/(?:Caddyfile|Containerfile|[a-z/-]+\.(?:conf|service|sql|yaml)|README\.md)$/,
-  /^policy-packs\/(?:README|RULES)\.md$/,
+  /^policy-packs\/(?:FIRST-PACK|README|RULES)\.md$/,
   /^policy-packs\/[a-z-]+\/(?:pack\.yaml|(?:rules|tests)\/[a-z-]+\.yaml|data\/[a-z-]+\.json)$/,
   /^plugins\/[A-Z-]+\.md$/,
   /^plugins\/[a-z-]+\/(?:asconfig\.json|plugin\.(?:wasm|yaml)|assembly\/[a-z-]+\.(?:ts|json)|tests\/[a-z-]+\.yaml)$/,

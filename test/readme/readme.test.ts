@@ -10,12 +10,9 @@ import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { isAsShown } from "../support/shown-output.ts";
 import { type Block, markedBlocks } from "./block.ts";
+import { testedPages } from "./page.ts";
 import { Terminal } from "./terminal.ts";
 
-/** In the order of reading: each begins where the one before has led. */
-const pages = ["README.md", "plugins/FIRST-PLUGIN.md", "plugins/C-AND-RUST.md"].map((path) =>
-  readFileSync(join(repositoryRoot, path), "utf8"),
-);
 const startMs = 480_000;
 const commandMs = 120_000;
 const ready = '"event":"ready"';
@@ -23,33 +20,45 @@ const ready = '"event":"ready"';
 describe("the pages for newcomers, in a clean clone [S75]", function () {
   this.timeout(startMs + commandMs);
   let folder: string;
-  let terminal: Terminal;
+  let clone: string;
   let firstPort: number;
+  const terminals: Terminal[] = [];
+  /** The terminal that started the gateway which runs. */
+  let serving: Terminal | undefined;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "readme-"));
-    const clone = join(folder, "clone");
+    clone = join(folder, "clone");
     await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, clone]);
     firstPort = await freePorts();
-    terminal = new Terminal(clone, cleanEnvironment());
   });
 
   after(async () => {
-    await terminal.close();
+    await Promise.all(terminals.map((terminal) => terminal.close()));
     await rm(folder, { recursive: true });
   });
 
-  let running = false;
-  for (const block of pages.flatMap(markedBlocks)) {
-    it(`${block.use}: ${block.text.trim().split("\n")[0]}`, async () => {
-      const text = withPorts(block.text, firstPort);
-      if (block.use === "run") expectShown(block, await terminal.run(text, commandMs));
-      else if (block.use === "client")
-        await expectTools(text, await terminal.run("printenv MY_GATEWAY_KEY", commandMs));
-      else {
-        if (running) expect(await terminal.interrupt(commandMs)).to.include("gateway_stopping");
-        await terminal.start(text, ready, startMs);
-        running = true;
+  for (const page of testedPages) {
+    describe(page, () => {
+      let terminal: Terminal;
+
+      // Whoever reads one page has typed nothing of another one: what a block uses, its own page defines.
+      before(() => {
+        terminal = new Terminal(clone, cleanEnvironment());
+        terminals.push(terminal);
+      });
+
+      for (const block of markedBlocks(readFileSync(join(repositoryRoot, page), "utf8"))) {
+        it(`${block.use}: ${block.text.trim().split("\n")[0]}`, async () => {
+          const text = withPorts(block.text, firstPort);
+          if (block.use === "run") expectShown(block, await terminal.run(text, commandMs));
+          else if (block.use === "client") await expectTools(text, terminal);
+          else {
+            if (serving !== undefined) expect(await serving.interrupt(commandMs)).to.include("gateway_stopping");
+            serving = terminal;
+            await terminal.start(text, ready, startMs);
+          }
+        });
       }
     });
   }
@@ -73,12 +82,14 @@ function expectShown({ shown }: Block, printed: string): void {
   if (shown !== null && !isAsShown(shown, printed)) expect(printed).to.equal(shown);
 }
 
-async function expectTools(clientConfig: string, key: string): Promise<void> {
-  const { url, headers } = JSON.parse(clientConfig.replace(/\$\{MY_GATEWAY_KEY\}/, key.trim())).mcpServers.governed;
+async function expectTools(clientConfig: string, terminal: Terminal): Promise<void> {
+  const variable = /\$\{(\w+)\}/.exec(clientConfig)?.[1] ?? "";
+  const key = await terminal.run(`printenv ${variable}`, commandMs);
+  const { url, headers } = JSON.parse(clientConfig.replace(/\$\{\w+\}/, key.trim())).mcpServers.governed;
   const client = new Client({ name: "configured", version: "1.0.0" });
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).to.include("read_text_file");
+  expect(tools.map(({ name }) => name)).to.include("read_note");
   await client.close();
 }
 
