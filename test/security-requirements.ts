@@ -110,7 +110,7 @@ S83 | 18     | met  | Unparsable, dynamic or disputed argument facts → \`effec
 S84 | 17     | met  | OAuth: \`alg\` none or swapped, wrong issuer, audience, expired, unknown key, unreachable key set → 401, no dispatch, nothing of the token kept
 
 ## What was found by attacking the second edition
-S85 | -      | open | Console: cross-site POST, missing CSRF token, stale or viewer session, framed page, hostile markup in every shown field → refused or inert
+S85 | -      | met  | Console: cross-site POST, missing CSRF token, stale or viewer session, framed page, hostile markup in every shown field → refused or inert
 S86 | -      | open | An owner that lost its lease (stopped, partitioned, clock moved) → writes nothing; two owners never both decide
 S87 | -      | open | Database down, slow, read-only, commit unanswered → refused or recorded as unknown, never both, never silent
 S88 | -      | met  | Extism surface: allocation loops, block floods, giant output and logs, \`var\` floods, re-entrance, WASI misuse → within budget, blocked

@@ -1,13 +1,14 @@
+import type { IncomingMessage } from "node:http";
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { type AccessRule, addressOf } from "../http/access.ts";
+import { addressOf } from "../http/access.ts";
 import type { MountedRoute } from "../http/app.ts";
 import type { AdminRate } from "../http/rate.ts";
 import type { RefusedAttempts } from "../http/refused-attempt.ts";
-import type { RequestGuard } from "../http/request.ts";
 import {
+  type Access,
   type AdminOperation,
   AdminReply,
   type AdminRequest,
@@ -18,15 +19,22 @@ import {
 } from "../operation/operation.ts";
 import type { RequestReader } from "./api/request-reader.ts";
 
+/** The way in to the operations on one port. */
+export interface Entrance {
+  /** Returns the caller of an operation that is not public. Throws where there is none. */
+  identify(access: Access, request: IncomingMessage): Principal;
+  /** Throws for a request that may not change anything, whatever its caller's role. */
+  checkChange(request: IncomingMessage): void;
+}
+
 interface AdminPortParts {
-  readonly accessRule: AccessRule;
+  readonly entrance: Entrance;
   readonly rate: AdminRate;
-  readonly guard: RequestGuard;
   readonly reader: RequestReader;
   readonly attempts: RefusedAttempts;
 }
 
-/** The routes of the admin port, one for each operation. */
+/** The routes of operations on one port. */
 export function mountOperations(
   operations: readonly ServedOperation[],
   parts: AdminPortParts,
@@ -49,7 +57,7 @@ async function serve({ operation, handle }: ServedOperation, parts: AdminPortPar
   let request: AdminRequest | undefined;
   try {
     checkAccess(caller, operation.access);
-    if (changes(operation)) parts.guard.checkChange(ctx.req);
+    if (changes(operation)) parts.entrance.checkChange(ctx.req);
     request = await parts.reader.read(operation, ctx);
     render(ctx, operation, await handle(caller, request));
   } catch (cause) {
@@ -58,10 +66,10 @@ async function serve({ operation, handle }: ServedOperation, parts: AdminPortPar
   }
 }
 
-function identify({ id, access }: AdminOperation, { accessRule, rate }: AdminPortParts, { req }: Context): Principal {
+function identify({ id, access }: AdminOperation, { entrance, rate }: AdminPortParts, { req }: Context): Principal {
   let caller: Principal;
   try {
-    caller = accessRule.identify(access, req.rawHeaders);
+    caller = entrance.identify(access, req);
   } catch (cause) {
     throw rate.refuse(addressOf(req), GatewayError.from(cause));
   }

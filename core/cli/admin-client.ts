@@ -82,12 +82,31 @@ function nameOf({ method, path }: AdminOperation): string {
   return `${method} ${path}`;
 }
 
-async function send(url: string, request: RequestInit): Promise<{ readonly status: number; readonly content: Buffer }> {
+/**
+ * Posts nothing but a key, and returns the JSON of the answer. Throws as `callAdmin` does. `option`: the option to check where
+ * nothing answers.
+ */
+export async function postWithKey<T>(url: string, key: string, option: string): Promise<T> {
+  const headers = { "x-api-key": key, "content-type": "application/json" };
+  const { status, content } = await send(url, { method: "POST", headers }, option);
+  if (status !== 200) throw refusalOf(status, content);
+  try {
+    return JSON.parse(content.toString("utf8")) as T;
+  } catch (cause) {
+    throw new GatewayError("UPSTREAM_INVALID", `expected JSON from \`${url}\`; check ${option}`, { cause });
+  }
+}
+
+async function send(
+  url: string,
+  request: RequestInit,
+  option = "`--admin`",
+): Promise<{ readonly status: number; readonly content: Buffer }> {
   try {
     const response = await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
     return { status: response.status, content: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
-    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check \`--admin\``, { cause });
+    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check ${option}`, { cause });
   }
 }
 

@@ -63,6 +63,13 @@ export async function viewLocalMode(dataDir: string, firstPort?: number): Promis
   return configOf(dataDir, configured, firstPort);
 }
 
+/** Returns the operator's key of local mode; null where there is none yet. Throws as `openLocalMode` does. */
+export function readOperatorKey(dataDir: string): Promise<string | null> {
+  return readKey(join(dataDir, "operator.key")).catch((cause) => {
+    throw cause instanceof GatewayError ? cause : stateFault(dataDir, cause);
+  });
+}
+
 /** The mark is beside the data folder; there is none where that place cannot be written to, as in a volume. */
 async function markBeside(dataDir: string): Promise<string | null> {
   const folder = resolve(dataDir);

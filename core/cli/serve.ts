@@ -5,7 +5,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
 import { openLocalMode } from "./local-mode.ts";
-import { say } from "./print.ts";
+import { quotePosix, say } from "./print.ts";
 import { TreeWatch } from "./tree-watch.ts";
 
 interface ServeOptions {
@@ -37,6 +37,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   // Before readiness is printed: a signal sent right after it must stop the gateway, not kill it.
   const stopped = stopSignal();
   process.stdout.write(isTerminal(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
+  if (config.source === null) say(`${consoleCommand(options, ports)} opens its page, for people to watch and review`);
   await stopped;
   stopWatching();
   log.info("gateway_stopping");
@@ -98,6 +99,15 @@ function readyText(host: string, { gatewayPort, adminPort, metricsPort }: Gatewa
     `  metrics    ${at}:${metricsPort}/metrics`,
     "",
   ].join("\n");
+}
+
+const usualConsolePort = 8_082;
+
+/** The command that opens the console of local mode. */
+function consoleCommand({ data }: ServeOptions, { metricsPort }: GatewayPorts): string {
+  const folder = data === undefined ? "" : ` --data ${/^[\w./-]+$/.test(data) ? data : quotePosix(data)}`;
+  const url = metricsPort === usualConsolePort ? "" : ` --url http://127.0.0.1:${metricsPort}`;
+  return `\`gateway console${folder}${url}\``;
 }
 
 /** Editors write a file in several steps: a reload waits until changes end, up to a limit. */

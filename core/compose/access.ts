@@ -5,6 +5,7 @@ import { AccessRule, type CallerRule, type Challenge, keyChallenge, TokenRule } 
 import { FailureRate } from "../http/rate.ts";
 import type { AccessTokens } from "../identity/access-token.ts";
 import { KeyRing } from "../identity/key-ring.ts";
+import type { SigningKeys } from "../identity/signing-keys.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { elapsedMs } from "./identity.ts";
@@ -49,22 +50,31 @@ function tokenTenantsOf(oauth: OauthConfig | null): ReadonlySet<string> {
 }
 
 async function openAccessTokens(config: OauthConfig, log: Log, egress: EgressGuard): Promise<AccessTokens> {
-  const [{ AccessTokens }, { SigningKeys }, { fetchSigningKeys, KeyFetchError }] = await Promise.all([
-    import("../identity/access-token.ts"),
+  const { AccessTokens } = await import("../identity/access-token.ts");
+  return new AccessTokens({ config, keys: await openSigningKeys(config, log, egress), clock: Date.now });
+}
+
+/** Opens the signing keys of an issuer. None are fetched yet. */
+export async function openSigningKeys(
+  config: Pick<OauthConfig, "issuer" | "jwksUri" | "jwksCacheMs" | "jwksRefetchMs">,
+  log: Log,
+  egress: EgressGuard,
+): Promise<SigningKeys> {
+  const [{ SigningKeys }, { fetchSigningKeys, KeyFetchError }] = await Promise.all([
     import("../identity/signing-keys.ts"),
     import("../identity/key-fetch.ts"),
   ]);
-  const keys = new SigningKeys({
+  const { issuer } = config;
+  return new SigningKeys({
     fetch: () => fetchSigningKeys(config, egress),
     cacheMs: config.jwksCacheMs,
     refetchMs: config.jwksRefetchMs,
     elapsedMs,
-    onFetched: (keyCount) => log.info({ issuer: config.issuer, keys: keyCount }, "signing_keys_fetched"),
+    onFetched: (keyCount) => log.info({ issuer, keys: keyCount }, "signing_keys_fetched"),
     onFault: (cause) => {
       const fault = cause instanceof KeyFetchError ? cause.fault : "invalid";
       const detail = cause instanceof KeyFetchError ? cause.message : undefined;
-      log.warn({ issuer: config.issuer, fault, detail }, "signing_keys_fetch_failed");
+      log.warn({ issuer, fault, detail }, "signing_keys_fetch_failed");
     },
   });
-  return new AccessTokens({ config, keys, clock: Date.now });
 }

@@ -1,9 +1,10 @@
 import { anonymousKeyId, type Principal } from "../action/principal.ts";
+import { renderSignInError } from "../admin/console/access/error-page.ts";
 import { consoleHandlers, consoleRoutes } from "../admin/console/page.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { renderHookError } from "../gateway/hook/endpoint.ts";
-import { LiveEndpoint } from "../gateway/live/endpoint.ts";
+import { LiveEndpoint, type LiveEntrance } from "../gateway/live/endpoint.ts";
 import { LivePlaces } from "../gateway/live/place.ts";
 import { renderMcpError } from "../gateway/mcp/answer.ts";
 import { renderModelError } from "../gateway/model/error.ts";
@@ -20,8 +21,9 @@ import type { LoadedExtension } from "../policy/extension-load.ts";
 import { actionOf } from "../road/described-action.ts";
 import { evaluateAction } from "../road/run.ts";
 import { closeParts, openParts, type Parts, policiesOf } from "./compose.ts";
-import { identity, jsonBounds, newId } from "./identity.ts";
-import { adminRoutes } from "./operation.ts";
+import { type ConsoleAccess, openConsole } from "./console.ts";
+import { elapsedMs, identity, jsonBounds, newId } from "./identity.ts";
+import { operationRoutes } from "./operation.ts";
 import { loadPolicies, recordChange } from "./policies.ts";
 
 export interface GatewayPorts {
@@ -35,12 +37,14 @@ export class Gateway {
   readonly ports: GatewayPorts;
   readonly #parts: Parts;
   readonly #live: LiveEndpoint;
+  readonly #console: ConsoleAccess;
   readonly #listeners: readonly Listener[];
   #extensions: readonly LoadedExtension[];
 
-  private constructor(parts: Parts, live: LiveEndpoint, listeners: readonly Listener[]) {
+  private constructor(parts: Parts, live: LiveEndpoint, console: ConsoleAccess, listeners: readonly Listener[]) {
     this.#parts = parts;
     this.#live = live;
+    this.#console = console;
     this.#listeners = listeners;
     this.#extensions = parts.extensions;
     const [gateway, admin, metrics] = listeners.map(({ port }) => port) as [number, number, number];
@@ -51,11 +55,12 @@ export class Gateway {
   static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
     const parts = await openParts(config, log);
     const live = openLive(parts);
-    const routes = routesOf(parts);
+    const console = await openConsole(config, parts, elapsedMs);
+    const routes = routesOf(parts, console);
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const)
-        opened.push(await openListener(port, routes[port], parts, live));
+        opened.push(await openListener(port, routes[port], parts, console, upgradeOf(port, live, parts, console)));
       for (const { port } of opened) parts.egress.claimPort(port);
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
@@ -65,11 +70,12 @@ export class Gateway {
       parts.fleet.start();
     } catch (cause) {
       live.close();
+      console.sessions.close();
       await Promise.all(opened.map((listener) => listener.close(0)));
       await closeParts(parts);
       throw cause;
     }
-    return new Gateway(parts, live, opened);
+    return new Gateway(parts, live, console, opened);
   }
 
   /**
@@ -96,6 +102,7 @@ export class Gateway {
     if (configDigest(config) !== configDigest(now)) log.warn("restart_required");
     const isKnown = (principal: Principal): boolean => principal.keyId === anonymousKeyId || keys.has(principal);
     this.#live.endRevoked(isKnown);
+    this.#console.sessions.endRevoked(isKnown);
     await endpoint.endRevoked(isKnown);
   }
 
@@ -103,6 +110,7 @@ export class Gateway {
   async close(): Promise<void> {
     this.#parts.life.stopping = true;
     this.#live.close();
+    this.#console.sessions.close();
     this.#parts.endpoint.endStreams();
     const { drainMs } = this.#parts.config.limits;
     await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
@@ -111,20 +119,22 @@ export class Gateway {
 }
 
 /** The routes of each port. Their schemas are compiled here, before anything listens. */
-function routesOf(parts: Parts): Readonly<Record<Port, readonly MountedRoute[]>> {
+function routesOf(parts: Parts, console: ConsoleAccess): Readonly<Record<Port, readonly MountedRoute[]>> {
   const { keyRule, callerRule, fairShare, config } = parts;
   const health = (): Health => healthOf(parts);
   const policies = () => parts.chain.active;
-  const callerOf = (rawHeaders: readonly string[]) => keyRule.identifyIfPresented(rawHeaders);
-  const consoles = consoleHandlers({ ...parts, health, policies, callerOf });
+  const callerOf = (rawHeaders: readonly string[]) => console.callers.find(rawHeaders)?.principal ?? null;
+  const entrances = { keyRule, guard: requestGuardOf(parts), console: console.callers };
+  const operations = operationRoutes(parts, entrances, health);
+  const pages = consoleHandlers({ ...parts, health, policies, callerOf });
   const { oauth } = config;
   return {
     gateway: [
       ...mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), callerRule, fairShare),
       ...(oauth === null ? [] : mountRoutes(resourceRoutes, resourceHandlers(oauth), callerRule, fairShare)),
     ],
-    admin: adminRoutes(parts, keyRule, requestGuardOf(parts), health),
-    metrics: mountRoutes(consoleRoutes, consoles, keyRule, fairShare),
+    admin: operations.admin,
+    metrics: [...mountRoutes(consoleRoutes, pages, keyRule, fairShare), ...console.routes, ...operations.console],
   };
 }
 
@@ -132,14 +142,20 @@ function openListener(
   port: Port,
   routes: readonly MountedRoute[],
   parts: Parts,
-  live: LiveEndpoint,
+  console: ConsoleAccess,
+  upgrade: Upgrade | null,
 ): Promise<Listener> {
   const { config, metrics, log } = parts;
-  const renderers = [renderModelError, renderMcpError, renderHookError];
+  const renderers = [
+    renderModelError,
+    renderMcpError,
+    renderHookError,
+    ...(port === "metrics" ? [renderSignInError] : []),
+  ];
   const challenge = port === "gateway" ? parts.challenge : keyChallenge;
   // The admin port has a limit of its own.
   const failures = port === "admin" ? null : parts.failures;
-  const guard = requestGuardOf(parts);
+  const guard = port === "metrics" ? console.guard : requestGuardOf(parts);
   const app = buildApp(port, { routes, renderers, guard, challenge, failures, metrics, log, newId });
   const numbers = {
     gateway: config.listen.gatewayPort,
@@ -147,14 +163,30 @@ function openListener(
     metrics: config.listen.metricsPort,
   };
   const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
-  const upgrade: Upgrade | null = port === "admin" ? null : (...taken) => live.upgrade(...taken);
   return Listener.open(app, host, numbers[port], config.limits, upgrade);
 }
 
-function openLive(parts: Parts): LiveEndpoint {
-  const { config, keys, keyRule, live, road, taskBinding } = parts;
-  const described = { clock: Date.now, newId, taskBinding };
+/** Returns what takes over the WebSockets of a port. On the console's, they may also come with the cookie of a session. */
+function upgradeOf(port: Port, live: LiveEndpoint, parts: Parts, console: ConsoleAccess): Upgrade | null {
+  if (port === "admin") return null;
+  const entrance = port === "gateway" ? keyEntrance(parts) : console.live;
+  return (...taken) => live.upgrade(entrance, ...taken);
+}
+
+function keyEntrance(parts: Parts): LiveEntrance {
   const guard = requestGuardOf(parts);
+  return {
+    check: (request) => guard.check(request),
+    callerOf: ({ rawHeaders }) => {
+      const principal = parts.keyRule.identifyIfPresented(rawHeaders);
+      return principal === null ? null : { principal };
+    },
+  };
+}
+
+function openLive(parts: Parts): LiveEndpoint {
+  const { config, keys, live, road, taskBinding } = parts;
+  const described = { clock: Date.now, newId, taskBinding };
   return new LiveEndpoint({
     feed: live,
     isEnabled: config.limits.maxWebsockets > 0,
@@ -162,8 +194,6 @@ function openLive(parts: Parts): LiveEndpoint {
     bounds: jsonBounds(config),
     fairShare: parts.fairShare,
     failures: parts.failures,
-    guard: (request) => guard.check(request),
-    callerOf: ({ rawHeaders }) => keyRule.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
     describe: (action, caller, client) => actionOf(action, caller, client, described),
     evaluate: async (action) => (await evaluateAction(road, action)).evaluation,

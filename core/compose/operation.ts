@@ -1,4 +1,4 @@
-import { mountOperations } from "../admin/admin-port.ts";
+import { type Entrance, mountOperations } from "../admin/admin-port.ts";
 import { serviceHandlers } from "../admin/api/handler.ts";
 import { RequestReader } from "../admin/api/request-reader.ts";
 import { serviceOperations } from "../admin/api/service.ts";
@@ -27,13 +27,19 @@ import { usageHandlers, usageOperations } from "../usage/operation.ts";
 import type { Parts } from "./compose.ts";
 import { bodyLimits, elapsedMs, newId } from "./identity.ts";
 
-/** The routes of the admin port: the operations of every feature, behind one access check. */
-export function adminRoutes(
+/** The routes of the operations of every feature, on each port that serves them. */
+interface OperationRoutes {
+  readonly admin: readonly MountedRoute[];
+  /** Those below `/admin/v1/`, for people. */
+  readonly console: readonly MountedRoute[];
+}
+
+/** Mounts the operations of every feature on both ports of people. Each has its own way in; checks and limits are the same. */
+export function operationRoutes(
   parts: Parts,
-  accessRule: AccessRule,
-  guard: RequestGuard,
+  { keyRule, guard, console }: OperationEntrances,
   health: () => Health,
-): readonly MountedRoute[] {
+): OperationRoutes {
   const { config, metrics, attempts } = parts;
   const operations = servedOperations(parts, health);
   const reader = new RequestReader(bodyLimits(config));
@@ -43,7 +49,22 @@ export function adminRoutes(
     elapsedMs,
     onLimited: (by) => metrics.adminLimited(by),
   });
-  return mountOperations(operations, { accessRule, rate, guard, reader, attempts });
+  const admin: Entrance = {
+    identify: (access, { rawHeaders }) => keyRule.identify(access, rawHeaders),
+    checkChange: (request) => guard.checkChange(request),
+  };
+  const ofPeople = operations.filter(({ operation }) => operation.path.startsWith("/admin/v1/"));
+  return {
+    admin: mountOperations(operations, { entrance: admin, rate, reader, attempts }),
+    console: mountOperations(ofPeople, { entrance: console, rate, reader, attempts }),
+  };
+}
+
+interface OperationEntrances {
+  /** For the admin port, as the guard is. */
+  readonly keyRule: AccessRule;
+  readonly guard: RequestGuard;
+  readonly console: Entrance;
 }
 
 function servedOperations(parts: Parts, health: () => Health): readonly ServedOperation[] {

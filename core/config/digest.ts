@@ -21,6 +21,7 @@ export function configDigest(config: GatewayConfig): string {
   const { extensions, evidence, approvals, resilience } = config;
   const withoutSecrets = {
     ...document,
+    console: consoleWithoutSecret(config.console),
     upstreams: config.upstreams.map(upstreamWithoutSecrets),
     providers: config.providers.map(providerWithoutKey),
     policy: { ...config.policy, engines: config.policy.engines.map(engineWithoutToken) },
@@ -56,6 +57,11 @@ function witnessWithoutHeaders({ origins, ...witness }: WitnessConfig): object {
 /** Without an endpoint, the other settings mean nothing. */
 function telemetryWithoutHeaders({ origins, headers, ...rest }: TelemetryConfig): object {
   return rest.endpoint === null ? { endpoint: null } : { ...rest, headers: headerVariables(headers, origins) };
+}
+
+/** `secretVariable` stands for the secret. */
+function consoleWithoutSecret({ oidc, ...console }: GatewayConfig["console"]): object {
+  return { ...console, oidc: oidc === null ? null : { ...oidc, clientSecret: null } };
 }
 
 /** `secretVariables` stands for the secrets. */

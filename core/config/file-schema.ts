@@ -1,5 +1,6 @@
 import type { Static } from "@sinclair/typebox";
 import { type Draft, withDefaults } from "./check.ts";
+import { consoleSchema } from "./console-schema.ts";
 import { effectsSchema } from "./effect-schema.ts";
 import { modelGatewaySchema, providerSchema, upstreamSchema, usageSchema } from "./peer-schema.ts";
 import {
@@ -35,6 +36,7 @@ export const fileSchema = object("The gateway's configuration.", {
   keys: keysSchema,
   mcp_gateway: mcpGatewaySchema,
   oauth: oauthSchema,
+  console: consoleSchema,
   upstreams: list("The MCP servers behind the gateway.", upstreamSchema, { default: [] }),
   effects: effectsSchema,
   providers: list("The model providers behind the gateway. Left out: `mock`.", providerSchema, {

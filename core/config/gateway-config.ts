@@ -33,6 +33,7 @@ export interface GatewayConfig
   readonly keys: readonly KeyConfig[];
   /** Null: only keys authenticate. */
   readonly oauth: OauthConfig | null;
+  readonly console: ConsoleConfig;
   readonly upstreams: readonly UpstreamConfig[];
   /** By program, with subcommands and a flag where they are given. */
   readonly effects: Readonly<Record<string, ActionEffect>>;
@@ -76,6 +77,24 @@ export type OauthConfig = Omit<Sections["oauth"], "issuer" | "audience" | "jwksC
   readonly audience: string;
   readonly jwksCacheMs: number;
   readonly jwksRefetchMs: number;
+};
+
+interface ConsoleConfig {
+  /** The origin at which people reach it; null: this machine's own addresses. */
+  readonly publicUrl: string | null;
+  readonly recentSignInMs: number;
+  /** Null: nobody signs in at a provider. */
+  readonly oidc: OidcConfig | null;
+}
+
+/** The provider at which people sign in. Either `tenant` or `tenantClaim` is null, and either `role` or `roleClaim`. */
+export type OidcConfig = Omit<Sections["console"]["oidc"], "issuer" | "clientId" | "clientSecretEnv"> & {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Null for a public client. */
+  readonly clientSecret: string | null;
+  /** The variable that holds the secret. */
+  readonly secretVariable: string | null;
 };
 
 interface ExtensionConfig {

@@ -108,6 +108,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       keyHash: given(secrets.keyHashes[at], id),
     })),
     oauth: buildOauth(config.oauth),
+    console: buildConsole(config.console, secrets),
     // A tenant left over from a trial without keys must not let anyone in.
     mcpGateway: { ...mcp, anonymousTenant: mcp.requireAuth ? null : mcp.anonymousTenant },
     upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
@@ -141,7 +142,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
         buildWitness(one, given(secrets.witnesses[at], one.name), folder),
       ),
     },
-    approvals: buildApprovals(approvals, secrets),
+    approvals: buildApprovals(approvals, config.console, secrets),
     hooks: {
       capabilities: config.hooks.capabilities,
       dialects: config.hooks.dialects,
@@ -242,6 +243,27 @@ function buildOauth(form: Camel<FileForm["oauth"]>): GatewayConfig["oauth"] {
   };
 }
 
+function buildConsole(
+  { publicUrl, recentSignInMinutes, oidc }: Camel<FileForm["console"]>,
+  { console: clientSecret }: Secrets,
+): GatewayConfig["console"] {
+  const { issuer, clientId, clientSecretEnv, ...rest } = oidc;
+  return {
+    publicUrl: publicUrl === null ? null : new URL(publicUrl).origin,
+    recentSignInMs: recentSignInMinutes * 60_000,
+    oidc:
+      issuer === null
+        ? null
+        : {
+            ...rest,
+            issuer,
+            clientId: given(clientId, "client_id"),
+            clientSecret: clientSecret ?? null,
+            secretVariable: clientSecretEnv,
+          },
+  };
+}
+
 function buildSessions(form: Camel<FileForm["sessions"]>): GatewayConfig["sessions"] {
   const { reviewFlood, risk, idleRetentionDays, ...rest } = form;
   return {
@@ -252,10 +274,16 @@ function buildSessions(form: Camel<FileForm["sessions"]>): GatewayConfig["sessio
   };
 }
 
-function buildApprovals(form: Camel<FileForm["approvals"]>, secrets: Secrets): GatewayConfig["approvals"] {
-  const { reviewSeconds, useSeconds, holdSeconds, maxPending, webhooks, ...rest } = form;
+function buildApprovals(
+  form: Camel<FileForm["approvals"]>,
+  { publicUrl }: Camel<FileForm["console"]>,
+  secrets: Secrets,
+): GatewayConfig["approvals"] {
+  const { reviewUrl, reviewSeconds, useSeconds, holdSeconds, maxPending, webhooks, ...rest } = form;
+  const ownPage = publicUrl === null ? null : `${new URL(publicUrl).origin}/#/approvals/{id}`;
   return {
     ...rest,
+    reviewUrl: reviewUrl ?? ownPage,
     reviewMs: reviewSeconds * 1_000,
     useMs: useSeconds * 1_000,
     holdMs: holdSeconds * 1_000,

@@ -34,6 +34,7 @@ export function localConfig({
     withDefaults(fileSchema, {}),
     {
       keyHashes: [],
+      console: null,
       upstreams: [],
       providers: [null],
       engines: [],

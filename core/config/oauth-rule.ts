@@ -14,7 +14,7 @@ export function checkOauth({ oauth, keys, mcp_gateway: mcp }: FileDraft, faults:
   checkAudience(oauth.audience, faults);
   checkRefetch(oauth, faults);
   checkClaims(oauth, faults);
-  checkTenants(oauth, keys, faults);
+  checkMappedTenants(oauth, keys, "oauth", faults);
   if (mcp?.require_auth === false) {
     const because = "because `oauth.issuer` is given: no client would be asked for a token";
     faults.add("mcp_gateway.require_auth", `expected \`true\`, got \`false\`, ${because}`);
@@ -49,37 +49,51 @@ function checkRefetch(
 
 function checkClaims(oauth: OauthDraft, faults: FaultList): void {
   const { tenant, tenant_claim: tenantClaim, tenants, role_claim: roleClaim, roles } = oauth;
-  if (tenant === null && tenantClaim === null) {
-    faults.add("oauth.tenant", "expected either `tenant` or `tenant_claim`, got neither");
-  } else if (typeof tenant === "string" && typeof tenantClaim === "string") {
-    faults.add("oauth.tenant", "expected either `tenant` or `tenant_claim`, got both");
-  }
-  checkValues(tenantClaim, tenants, ["tenants", "tenant_claim"], faults);
-  checkValues(roleClaim, roles, ["roles", "role_claim"], faults);
+  refuseBoth([tenant, tenantClaim], ["tenant", "tenant_claim"], "oauth", faults);
+  checkClaimValues(tenantClaim, tenants, ["tenants", "tenant_claim"], "oauth", faults);
+  checkClaimValues(roleClaim, roles, ["roles", "role_claim"], "oauth", faults);
+}
+
+/** Adds a fault unless one of two settings of the section `at` is given, and no more. */
+export function refuseBoth(
+  [value, claim]: readonly [unknown, unknown],
+  [key, claimKey]: readonly [string, string],
+  at: string,
+  faults: FaultList,
+): void {
+  const expected = `expected either \`${key}\` or \`${claimKey}\``;
+  if (value === null && claim === null) faults.add(`${at}.${key}`, `${expected}, got neither`);
+  else if (typeof value === "string" && typeof claim === "string") faults.add(`${at}.${key}`, `${expected}, got both`);
 }
 
 /** A claim without values maps nothing, and values without a claim are never looked at. */
-function checkValues(
+export function checkClaimValues(
   claim: string | null | undefined,
   values: Readonly<Record<string, string | undefined>> | undefined,
   [key, claimKey]: readonly [string, string],
+  at: string,
   faults: FaultList,
 ): void {
   if (claim === undefined || values === undefined) return;
   const count = Object.keys(values).length;
   if (claim !== null && count === 0)
-    faults.add(`oauth.${key}`, `expected values, got none, because \`${claimKey}\` is given`);
+    faults.add(`${at}.${key}`, `expected values, got none, because \`${claimKey}\` is given`);
   if (claim === null && count > 0)
-    faults.add(`oauth.${claimKey}`, `expected a claim, got none, because \`${key}\` is given`);
+    faults.add(`${at}.${claimKey}`, `expected a claim, got none, because \`${key}\` is given`);
 }
 
 /** A tenant without keys has nobody who reviews what its agents ask for, or stops them. */
-function checkTenants({ tenant, tenants }: OauthDraft, keys: FileDraft["keys"], faults: FaultList): void {
+export function checkMappedTenants(
+  { tenant, tenants }: Pick<OauthDraft, "tenant" | "tenants">,
+  keys: FileDraft["keys"],
+  at: string,
+  faults: FaultList,
+): void {
   const known = keys?.map((key) => key?.tenant);
   if (known === undefined || known.includes(undefined)) return;
   const named = [
-    ["oauth.tenant", tenant],
-    ...Object.entries(tenants ?? {}).map(([value, each]) => [`oauth.tenants.${value}`, each]),
+    [`${at}.tenant`, tenant],
+    ...Object.entries(tenants ?? {}).map(([value, each]) => [`${at}.tenants.${value}`, each]),
   ];
   for (const [place, each] of named) {
     if (typeof each !== "string" || known.includes(each)) continue;

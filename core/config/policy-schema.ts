@@ -225,9 +225,10 @@ export const approvalsSchema = object("Review of held actions, and webhooks abou
     default: 0,
   }),
   review_url: optional(
-    string("Review page, sent to clients that can open a URL. `{id}` stands for the approval's id.", {
-      format: "url",
-    }),
+    string(
+      "Review page, sent to clients that can open a URL. `{id}` stands for the approval's id. Left out: the console, where `console.public_url` is given.",
+      { format: "url" },
+    ),
   ),
   webhooks: list(
     "Receivers of signed notices, as Standard Webhooks defines them. A notice grants no permission.",

@@ -1,6 +1,7 @@
 import { maxTaints } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
 import type { Draft } from "./check.ts";
+import { checkConsole } from "./console-rule.ts";
 import { checkEffects } from "./effect-schema.ts";
 import { checkStatements } from "./fact-schema.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
@@ -23,6 +24,7 @@ export function checkRules(draft: FileDraft | undefined, secrets: Secrets, fault
   checkKeys(draft.keys, secrets, faults);
   checkAnonymous(draft.mcp_gateway, faults);
   checkOauth(draft, faults);
+  checkConsole(draft, faults);
   checkGatewayTenants(draft, faults);
   checkUpstreams(draft.upstreams, faults);
   checkEffects(draft.effects, faults);

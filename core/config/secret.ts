@@ -16,6 +16,8 @@ export interface SourcedValues {
 export interface Secrets {
   /** One a key; undefined where it could not be had. */
   readonly keyHashes: readonly (string | undefined)[];
+  /** The secret of the client of `console.oidc`, or null where it has none. */
+  readonly console: string | null | undefined;
   /** One an upstream: its whole environment, or all its headers. */
   readonly upstreams: readonly SourcedValues[];
   /** One a provider: its key, or null where it has none. */
@@ -33,6 +35,12 @@ export interface Secrets {
 /** Key characters are those a `Bearer` token can have (RFC 6750), in a number that cannot be guessed. */
 const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
 
+/** Providers make these themselves. */
+const clientSecret: Fitness = {
+  expected: "8 to 1024 printable ASCII characters",
+  test: (value) => /^[\x21-\x7e]{8,1024}$/.test(value),
+};
+
 /** Reads every variable the file names. A missing, empty or invalid one is a fault that gives its name only. */
 export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faults: FaultList): Secrets {
   const reader = new Reader(env, faults);
@@ -40,6 +48,7 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
     keyHashes: (draft?.keys ?? []).map((key, index) =>
       key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
     ),
+    console: reader.clientSecret(draft?.console?.oidc?.client_secret_env, "console.oidc.client_secret_env"),
     upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
     providers: (draft?.providers ?? []).map((provider, index) =>
       reader.token(provider?.api_key_env, `providers[${index}].api_key_env`),
@@ -93,6 +102,10 @@ class Reader {
   /** Reads what goes behind `Bearer`, or into a header of its own. */
   token(variable: string | null | undefined, path: string): string | null | undefined {
     return typeof variable === "string" ? this.#variable(variable, path, formats.provider_key) : variable;
+  }
+
+  clientSecret(variable: string | null | undefined, path: string): string | null | undefined {
+    return typeof variable === "string" ? this.#variable(variable, path, clientSecret) : variable;
   }
 
   webhook(variables: readonly (string | undefined)[] | undefined, path: string): string[] {

@@ -3,6 +3,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
+import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import type { FairShare } from "./fair-share.ts";
 
@@ -100,15 +101,23 @@ export class RequestGuard {
   /**
    * Refuses, beyond `check`, what a web page that is not the gateway's own could send to change something. Throws
    * UNSUPPORTED_MEDIA_TYPE for anything but `application/json`, with a body or without: a page of another origin cannot name that
-   * type. Throws ORIGIN_FORBIDDEN for an origin that is neither listed, letter by letter, nor the one the request goes to.
+   * type. Throws ORIGIN_FORBIDDEN as `checkOwnPage` does.
    */
-  checkChange({ headers }: IncomingMessage): void {
-    if (!jsonType.test(headers["content-type"] ?? "")) {
+  checkChange(request: IncomingMessage): void {
+    if (!jsonType.test(request.headers["content-type"] ?? "")) {
       throw new GatewayError(
         "UNSUPPORTED_MEDIA_TYPE",
         "expected `content-type: application/json`, also without a body",
       );
     }
+    this.checkOwnPage(request);
+  }
+
+  /**
+   * Refuses what a web page sends that is neither of the origin the request goes to nor of one that is listed, letter by letter.
+   * Throws ORIGIN_FORBIDDEN. A request without `Origin` and `Sec-Fetch-Site` does not come from a web page.
+   */
+  checkOwnPage({ headers }: IncomingMessage): void {
     const { origin, host = "", "sec-fetch-site": site = "none" } = headers;
     const isListed = origin !== undefined && this.#origins.has(origin.toLowerCase());
     const isOwn = origin === undefined || /^https?:\/\/(.*)$/.exec(origin)?.[1] === host;
@@ -119,6 +128,14 @@ export class RequestGuard {
         "expected the gateway's own origin, or one listed in `listen.allowed_origins` with its port",
       );
     }
+  }
+
+  /** Refuses what does not come from this machine under one of its own names. Throws HOST_FORBIDDEN. */
+  checkOwnMachine({ headers, socket }: IncomingMessage): void {
+    const name = hostShape.exec(headers.host?.toLowerCase() ?? "")?.[1] ?? "";
+    const address = socket.remoteAddress?.replace(/^::ffff:/, "") ?? "";
+    if (loopback.includes(name) && isLoopback(address)) return;
+    throw new GatewayError("HOST_FORBIDDEN", "expected a request from this machine, to `localhost` or `127.0.0.1`");
   }
 
   #allowsOrigin(origin: string): boolean {

@@ -2,15 +2,13 @@ import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose"
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { type Principal, tokenKeyId, tokenPrincipalId } from "../action/principal.ts";
-import { type Role, roles } from "../action/role.ts";
 import type { OauthConfig } from "../config/gateway-config.ts";
+import { mappedRole, mappedTenant, readSubject } from "./claim-map.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 import { type TokenFault, tokenError } from "./token-error.ts";
 
 /** Three parts of base64url. An empty signature is one of `alg: none`. */
 const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]*$/;
-/** Bounded, and safe to show. */
-const subjectShape = /^[\x21-\x5f\x61-\x7e]{1,255}$/;
 
 const maxTokenLength = 8_192;
 
@@ -56,33 +54,15 @@ export class AccessTokens {
   }
 
   #principalOf(claims: JWTPayload): Principal {
-    const { issuer, scopes } = this.#options.config;
-    const { sub: subject } = claims;
-    if (typeof subject !== "string" || !subjectShape.test(subject)) throw tokenError("claims");
+    const { config } = this.#options;
+    const subject = readSubject(claims);
+    if (subject === undefined) throw tokenError("claims");
     const granted = scopesOf(claims);
-    if (!scopes.every((scope) => granted.includes(scope))) throw tokenError("scope");
-    const tenant = this.#tenantOf(claims);
+    if (!config.scopes.every((scope) => granted.includes(scope))) throw tokenError("scope");
+    const tenant = mappedTenant(claims, config);
     if (tenant === undefined) throw tokenError("tenant");
-    const id = tokenPrincipalId(tenant, issuer, subject);
-    return Object.freeze({ id, tenant, role: this.#roleOf(claims), keyId: tokenKeyId(subject) });
-  }
-
-  #tenantOf(claims: JWTPayload): string | undefined {
-    const { tenant, tenantClaim, tenants } = this.#options.config;
-    if (tenantClaim === null) return tenant ?? undefined;
-    const value = Object.hasOwn(claims, tenantClaim) ? claims[tenantClaim] : undefined;
-    return typeof value === "string" && Object.hasOwn(tenants, value) ? tenants[value] : undefined;
-  }
-
-  /** The strongest role that the claim names; that of the configuration where it names none. */
-  #roleOf(claims: JWTPayload): Role {
-    const { role, roleClaim, roles: roleByValue } = this.#options.config;
-    if (roleClaim === null || !Object.hasOwn(claims, roleClaim)) return role;
-    const value = claims[roleClaim];
-    const named = (Array.isArray(value) ? value : [value]).flatMap((each) =>
-      typeof each === "string" && Object.hasOwn(roleByValue, each) ? [roleByValue[each]] : [],
-    );
-    return roles.find((each) => named.includes(each)) ?? role;
+    const id = tokenPrincipalId(tenant, config.issuer, subject);
+    return Object.freeze({ id, tenant, role: mappedRole(claims, config) ?? config.role, keyId: tokenKeyId(subject) });
   }
 }
 

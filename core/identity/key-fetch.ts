@@ -12,11 +12,14 @@ type KeyFetchFault = "unreachable" | "timeout" | "redirect" | "status" | "too_la
 /** A failed fetch. Its message contains nothing that the server sent. */
 export class KeyFetchError extends Error {
   readonly fault: KeyFetchFault;
+  /** That of the answer; undefined where there was none, or it was not its status that was wrong. */
+  readonly status: number | undefined;
 
-  constructor(fault: KeyFetchFault, message: string) {
+  constructor(fault: KeyFetchFault, message: string, status?: number) {
     super(message);
     this.name = "KeyFetchError";
     this.fault = fault;
+    this.status = status;
   }
 }
 
@@ -41,18 +44,32 @@ const bounds: JsonBounds = { depth: 8, nodes: 10_000, stringLength: 65_536, read
  * KeyFetchError.
  */
 export async function fetchSigningKeys({ issuer, jwksUri }: KeyLocation, egress: EgressGuard): Promise<JSONWebKeySet> {
-  const signal = AbortSignal.timeout(maxFetchMs);
-  const fetchFrom = (url: string, source: HostSource = "configuration"): Promise<JsonObject> =>
-    fetchObject(url, egress.connector(new URL(url), maxFetchMs, source), signal);
-  const address = jwksUri ?? (await discoverKeys(issuer, fetchFrom));
-  const isStated = jwksUri !== null || new URL(address).origin === new URL(issuer).origin;
-  const { keys } = await fetchFrom(address, isStated ? "configuration" : "answer");
+  const fetchFrom = issuerFetch(egress);
+  const address = jwksUri ?? endpointOf(await fetchMetadata(issuer, fetchFrom), "jwks_uri", issuer);
+  const { keys } = await fetchFrom(address, jwksUri === null ? sourceOf(address, issuer) : "configuration");
   if (!Array.isArray(keys) || keys.length > maxKeys) throw invalid(`expected \`keys\` to list at most ${maxKeys} keys`);
   return { keys: keys.flatMap(publicKey) };
 }
 
-/** Reads where the keys are from the metadata of OpenID Connect Discovery or, where there is none, of RFC 8414. */
-async function discoverKeys(issuer: string, fetchFrom: (url: string) => Promise<JsonObject>): Promise<string> {
+/** Data that a request posts in place of asking for something. */
+export interface PostedForm {
+  readonly form: URLSearchParams;
+  /** The `Authorization` header; null for none. */
+  readonly authorization: string | null;
+}
+
+/** Fetches a JSON object from an issuer. `source`: who named the host. Rejects with KeyFetchError. */
+export type IssuerFetch = (url: string, source?: HostSource, posted?: PostedForm) => Promise<JsonObject>;
+
+/** Returns what fetches from an issuer: all requests together within 5 s, each answer within 256 KiB, without redirects. */
+export function issuerFetch(egress: EgressGuard): IssuerFetch {
+  const signal = AbortSignal.timeout(maxFetchMs);
+  return (url, source = "configuration", posted) =>
+    fetchObject(url, egress.connector(new URL(url), maxFetchMs, source), signal, posted);
+}
+
+/** Reads the metadata of OpenID Connect Discovery or, where there is none, of RFC 8414. */
+export async function fetchMetadata(issuer: string, fetchFrom: IssuerFetch): Promise<JsonObject> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
   const metadata = await fetchFrom(`${origin}${path}/.well-known/openid-configuration`).catch((cause) => {
@@ -61,15 +78,30 @@ async function discoverKeys(issuer: string, fetchFrom: (url: string) => Promise<
   });
   // Metadata of another issuer would put that one's keys in place of the configured one's.
   if (metadata.issuer !== issuer) throw invalid("expected the metadata to name the configured issuer");
-  const { jwks_uri: address } = metadata;
+  return metadata;
+}
+
+/** Returns an address that the metadata of an issuer names, with the issuer's own scheme. Throws KeyFetchError. */
+export function endpointOf(metadata: JsonObject, name: string, issuer: string): string {
+  const address = metadata[name];
   const url = parsedUrl(String(address));
-  if (typeof address !== "string" || url === undefined) throw invalid("expected the metadata to name `jwks_uri`");
-  if (url.protocol !== new URL(issuer).protocol) throw invalid("expected `jwks_uri` to have the scheme of the issuer");
+  if (typeof address !== "string" || url === undefined) throw invalid(`expected the metadata to name \`${name}\``);
+  if (url.protocol !== new URL(issuer).protocol) throw invalid(`expected \`${name}\` to have the scheme of the issuer`);
   return address;
 }
 
-async function fetchObject(url: string, connect: buildConnector.connector, signal: AbortSignal): Promise<JsonObject> {
-  const bytes = await fetchBytes(url, connect, signal).catch((cause: unknown) => {
+/** Returns who names the host of an address that stands in an issuer's metadata: the configuration, where it is the issuer's own. */
+export function sourceOf(address: string, issuer: string): HostSource {
+  return new URL(address).origin === new URL(issuer).origin ? "configuration" : "answer";
+}
+
+async function fetchObject(
+  url: string,
+  connect: buildConnector.connector,
+  signal: AbortSignal,
+  posted?: PostedForm,
+): Promise<JsonObject> {
+  const bytes = await fetchBytes(url, connect, signal, posted).catch((cause: unknown) => {
     if (cause instanceof KeyFetchError) throw cause;
     if (signal.aborted) throw new KeyFetchError("timeout", `expected an answer within ${maxFetchMs} ms`);
     const { code, name } = cause as NodeJS.ErrnoException;
@@ -80,16 +112,28 @@ async function fetchObject(url: string, connect: buildConnector.connector, signa
   return value;
 }
 
-async function fetchBytes(url: string, connect: buildConnector.connector, signal: AbortSignal): Promise<Uint8Array> {
+async function fetchBytes(
+  url: string,
+  connect: buildConnector.connector,
+  signal: AbortSignal,
+  posted?: PostedForm,
+): Promise<Uint8Array> {
   const { origin, pathname, search } = new URL(url);
   // A connection of its own, closed afterwards: keys are fetched too rarely to keep one.
   const client = new Client(origin, { connect });
   try {
     const path = pathname + search;
-    return await readBytes(await client.request({ path, method: "GET", headers: acceptJson, signal, reset: true }));
+    const request = posted === undefined ? ({ method: "GET", headers: acceptJson } as const) : postOf(posted);
+    return await readBytes(await client.request({ path, ...request, signal, reset: true }));
   } finally {
     await client.destroy();
   }
+}
+
+function postOf({ form, authorization }: PostedForm): Pick<Dispatcher.RequestOptions, "method" | "headers" | "body"> {
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  const headers = { ...acceptJson, ...type, ...(authorization === null ? {} : { authorization }) };
+  return { method: "POST", headers, body: form.toString() };
 }
 
 async function readBytes({ statusCode, body }: Dispatcher.ResponseData): Promise<Uint8Array> {
@@ -104,7 +148,7 @@ async function readBytes({ statusCode, body }: Dispatcher.ResponseData): Promise
     chunks.push(chunk);
   }
   if (statusCode >= 300 && statusCode < 400) throw new KeyFetchError("redirect", "expected no redirect");
-  if (statusCode !== 200) throw new KeyFetchError("status", `expected HTTP 200, got ${statusCode}`);
+  if (statusCode !== 200) throw new KeyFetchError("status", `expected HTTP 200, got ${statusCode}`, statusCode);
   return Buffer.concat(chunks, size);
 }
 
@@ -112,7 +156,7 @@ function parseObject(bytes: Uint8Array): Json {
   try {
     return parseStrictJson(bytes, bounds);
   } catch {
-    throw invalid("expected JSON within the bounds of a key set");
+    throw invalid("expected JSON within its bounds");
   }
 }
 

@@ -73,6 +73,7 @@ const wallClockUses: Readonly<Record<string, readonly [uses: number, purpose: st
     4,
     "times of records, live events and approvals that a start ends; manifests and task references, which others date",
   ],
+  "core/compose/console.ts": [1, "times that people are shown; ID tokens, which others date"],
   "core/compose/endpoints.ts": [3, "times of actions"],
   "core/compose/gateway.ts": [1, "times of actions"],
   "core/compose/identity.ts": [2, "times in ids; what gateway time is compared with"],

@@ -13,7 +13,7 @@ const transcripts = join(repositoryRoot, "test", "cli");
  */
 const groups = {
   extension: ["engine.txt", "new.txt", "pack-sign.txt", "pack.txt", "plugin.txt"],
-  serving: ["approvals.txt", "evidence-prune.txt", "serve.txt", "session-state.txt", "doctor.txt"],
+  serving: ["approvals.txt", "console.txt", "evidence-prune.txt", "serve.txt", "session-state.txt", "doctor.txt"],
 } as const;
 
 /** Each transcript of a group runs top to bottom in a folder of its own, with `$TAKEN` a port in use. */

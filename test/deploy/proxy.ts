@@ -21,11 +21,18 @@ export interface RunningProxy {
   stop(): Promise<void>;
 }
 
-const files: Readonly<Record<ProxyKind, string>> = { nginx: "nginx.conf", caddy: "Caddyfile" };
+/** Who comes through a proxy: agents to the gateway port, or people to the console. */
+type Site = "agents" | "console";
+
+const files: Readonly<Record<ProxyKind, Readonly<Record<Site, string>>>> = {
+  nginx: { agents: "nginx.conf", console: "nginx-console.conf" },
+  caddy: { agents: "Caddyfile", console: "Caddyfile-console" },
+};
+const shippedPort: Readonly<Record<Site, number>> = { agents: 8080, console: 8082 };
 
 /** The file as it ships. */
-export function shippedProxy(kind: ProxyKind): string {
-  return readFileSync(join(repositoryRoot, "core/cli/deploy", files[kind]), "utf8");
+export function shippedProxy(kind: ProxyKind, site: Site = "agents"): string {
+  return readFileSync(join(repositoryRoot, "core/cli/deploy", files[kind][site]), "utf8");
 }
 
 /** Throws where the shipped file does not say something once. */
@@ -36,13 +43,18 @@ function edited(text: string, edits: Edits): string {
   }, text);
 }
 
-/** Starts a proxy without TLS on a free port. Rejects with what it said where it does not listen. */
-export async function startProxy(kind: ProxyKind, gatewayUrl: string, edits: Edits = []): Promise<RunningProxy> {
+/** Starts a proxy without TLS on a free port, before one port of a gateway. Rejects with what it said where it does not listen. */
+export async function startProxy(
+  kind: ProxyKind,
+  portUrl: string,
+  edits: Edits = [],
+  site: Site = "agents",
+): Promise<RunningProxy> {
   const folder = await mkdtemp(join(tmpdir(), `${kind}-`));
   const port = await freePort();
-  const here: Edits = [["127.0.0.1:8080", new URL(gatewayUrl).host], ...listening[kind](port), ...edits];
-  const site = edited(shippedProxy(kind), here);
-  const child = kind === "nginx" ? await runNginx(folder, site) : await runCaddy(folder, site);
+  const target: Edits = [[`127.0.0.1:${shippedPort[site]}`, new URL(portUrl).host]];
+  const text = edited(shippedProxy(kind, site), [...target, ...listening[kind](port, site), ...edits]);
+  const child = kind === "nginx" ? await runNginx(folder, text) : await runCaddy(folder, text);
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (said += String(chunk)));
   const failed = once(child, "error");
@@ -63,13 +75,13 @@ export async function startProxy(kind: ProxyKind, gatewayUrl: string, edits: Edi
   return { url, stop };
 }
 
-const listening: Readonly<Record<ProxyKind, (port: number) => Edits>> = {
-  nginx: (port) => [
+const listening: Readonly<Record<ProxyKind, (port: number, site: Site) => Edits>> = {
+  nginx: (port, site) => [
     ["listen 443 ssl;", `listen 127.0.0.1:${port};`],
-    ["ssl_certificate /etc/ssl/gateway/agents.crt;", ""],
-    ["ssl_certificate_key /etc/ssl/gateway/agents.key;", ""],
+    [`ssl_certificate /etc/ssl/gateway/${site}.crt;`, ""],
+    [`ssl_certificate_key /etc/ssl/gateway/${site}.key;`, ""],
   ],
-  caddy: (port) => [["agents.example.com {", `http://:${port} {\n\tbind 127.0.0.1\n\t`]],
+  caddy: (port, site) => [[`${site}.example.com {`, `http://:${port} {\n\tbind 127.0.0.1\n\t`]],
 };
 
 /** What surrounds the shipped file of nginx: everything it writes goes to `folder`. */
@@ -109,23 +121,23 @@ async function runCaddy(folder: string, site: string): Promise<ChildProcess> {
   });
 }
 
-/** What the proxy's own checker says of the shipped file, TLS and all; nothing but the certificate is elsewhere. */
-export async function checkShipped(kind: ProxyKind): Promise<Ran> {
+/** What the proxy's own checker says of the shipped file, TLS and all; nothing but the certificate and `edits` is elsewhere. */
+export async function checkShipped(kind: ProxyKind, site: Site = "agents", edits: Edits = []): Promise<Ran> {
   const folder = await mkdtemp(join(tmpdir(), `${kind}-`));
   try {
-    const file = join(folder, files[kind]);
+    const file = join(folder, files[kind][site]);
     if (kind === "caddy") {
-      await writeFile(file, shippedProxy(kind));
+      await writeFile(file, edited(shippedProxy(kind, site), edits));
       return await runProgram("caddy", ["validate", "--adapter", "caddyfile", "--config", file], "", { HOME: folder });
     }
-    const [key, certificate] = [join(folder, "agents.key"), join(folder, "agents.crt")];
-    const subject = ["-subj", "/CN=agents.example.com", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    const [key, certificate] = [join(folder, `${site}.key`), join(folder, `${site}.crt`)];
+    const subject = ["-subj", `/CN=${site}.example.com`, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
     await runProgram("openssl", ["req", "-x509", "-nodes", ...subject, "-keyout", key, "-out", certificate]);
-    const edits: Edits = [
-      ["/etc/ssl/gateway/agents.crt", certificate],
-      ["/etc/ssl/gateway/agents.key", key],
+    const own: Edits = [
+      [`/etc/ssl/gateway/${site}.crt`, certificate],
+      [`/etc/ssl/gateway/${site}.key`, key],
     ];
-    await writeFile(file, nginxConfig(folder, edited(shippedProxy(kind), edits)));
+    await writeFile(file, nginxConfig(folder, edited(shippedProxy(kind, site), [...own, ...edits])));
     return await runProgram("nginx", ["-t", "-p", folder, "-c", file]);
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -136,7 +148,7 @@ async function answering(url: string, child: ChildProcess): Promise<void> {
   const answers = async (): Promise<boolean> => {
     if (child.exitCode !== null) throw new Error(`it exited with ${child.exitCode}`);
     const response = await fetch(`${url}/health`).catch(() => undefined);
-    return response?.status === 200;
+    return response !== undefined && response.status < 500;
   };
   await until(answers, 10_000);
 }

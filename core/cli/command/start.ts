@@ -61,6 +61,25 @@ gateway serve --config /etc/gateway/gateway.yaml`,
     load: async () => (await import("../serve.ts")).serve,
   },
   {
+    name: "console",
+    summary: "Print a link that opens the console once, in a browser of this machine; the key stays here",
+    options: [
+      ...localOptions,
+      new Option(
+        "--url <url>",
+        "port 8082 of a gateway of this machine; the key is read from GATEWAY_API_KEY",
+      ).conflicts("port"),
+      new Option("--open", "open the link in a browser too, where there is one"),
+      jsonOption,
+    ],
+    examples: `
+# for the gateway that \`gateway serve\` runs in this folder
+gateway console
+# for a gateway with a configuration, as the holder of a key
+GATEWAY_API_KEY=$(cat admin.key) gateway console --url http://127.0.0.1:8082 --open`,
+    load: async () => (await import("../console.ts")).openConsolePage,
+  },
+  {
     name: "keys",
     summary: "Create API keys",
     commands: [

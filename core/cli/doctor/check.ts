@@ -1,6 +1,7 @@
 import { contentDigest } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isLoopback } from "../../config/repetition.ts";
+import { checkSignIn } from "./console.ts";
 import { checkData } from "./data-folder.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
@@ -29,6 +30,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   exposure: checkExposure,
   keys: checkKeys,
   oauth: checkIssuer,
+  console: checkSignIn,
   permissions: checkPermissions,
   "open files": checkOpenFiles,
   clock: checkClock,

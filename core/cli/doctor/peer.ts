@@ -189,7 +189,7 @@ function egressOf({ egress, listen }: GatewayConfig): EgressGuard {
 }
 
 /** Checks the connection to a URL; `unreachable` makes the finding where it fails. Prints only the host of the URL. */
-async function checkHost(
+export async function checkHost(
   name: string,
   url: string,
   config: GatewayConfig,

@@ -60,6 +60,7 @@ const closing = {
   unauthenticated: [4401, "send `auth` with a key within 10 s"],
   limited: [1013, "too many attempts of this address without a valid key"],
   revoked: [4401, "the key was removed"],
+  signed_out: [4401, "the console session ended"],
   slow: [1013, "you read too slowly"],
   binary: [1003, "expected text"],
   stopping: [1001, "the gateway is stopping"],

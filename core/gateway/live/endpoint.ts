@@ -8,11 +8,22 @@ import { endWith } from "../../http/listener.ts";
 import { retryAfterHeader } from "../../http/refusal.ts";
 import { LiveConnection, type LiveParts, maxMessageBytes } from "./connection.ts";
 
-interface LiveEndpointParts extends LiveParts {
+/** The caller of a request to upgrade. */
+interface LiveCaller {
+  readonly principal: Principal;
+  /** Given for a caller who signed in for a while: calls `end` when that is over, and returns what takes this back. */
+  readonly onEnd?: ((end: () => void) => () => void) | undefined;
+}
+
+/** The way in to `/v1/ws` on one port. */
+export interface LiveEntrance {
   /** Throws for a forbidden host or origin, and for ambiguous headers or paths. */
-  readonly guard: (request: IncomingMessage) => void;
-  /** The holder of the request's key; null where it has none. Throws KEY_UNKNOWN. */
-  readonly callerOf: (request: IncomingMessage) => Principal | null;
+  check(request: IncomingMessage): void;
+  /** The caller, by what the request carries; null where it carries nothing. Throws KEY_UNKNOWN. */
+  callerOf(request: IncomingMessage): LiveCaller | null;
+}
+
+interface LiveEndpointParts extends LiveParts {
   /** False where the endpoint is turned off. */
   readonly isEnabled: boolean;
 }
@@ -30,7 +41,8 @@ export class LiveEndpoint {
     perMessageDeflate: false,
     maxPayload: maxMessageBytes,
   });
-  readonly #connections = new Set<LiveConnection>();
+  /** With what ends each by itself; undefined where only its key does. */
+  readonly #connections = new Map<LiveConnection, LiveCaller["onEnd"]>();
   readonly #timers: readonly NodeJS.Timeout[];
   #stopping = false;
 
@@ -43,24 +55,29 @@ export class LiveEndpoint {
   }
 
   /** Upgrades the connection of a request, or responds with an error. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  upgrade(entrance: LiveEntrance, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     try {
-      const principal = this.#admit(request);
+      const caller = this.#admit(entrance, request);
+      const principal = caller?.principal ?? null;
       this.#server.handleUpgrade(request, socket, head, (opened) => {
         const connection = new LiveConnection(opened, socket, this.#parts, agentIdentity(request), principal);
-        this.#connections.add(connection);
+        this.#connections.set(connection, caller?.onEnd);
         opened.once("close", () => this.#connections.delete(connection));
+        const forget = caller?.onEnd?.(() => connection.close("signed_out"));
+        if (forget !== undefined) opened.once("close", forget);
       });
     } catch (cause) {
       refuse(socket, this.#parts.failures.refuseBadKey(addressOf(request), GatewayError.from(cause)));
     }
   }
 
-  /** Ends the connections of callers whose key was removed. */
+  /** Ends the connections of callers whose key was removed. Who signed in for a while is ended with that. */
   endRevoked(isKnown: (principal: Principal) => boolean): void {
-    for (const connection of this.#connections) {
-      if (connection.principal !== null && !isKnown(connection.principal)) connection.close("revoked");
+    for (const [connection, onEnd] of this.#connections) {
+      if (onEnd === undefined && connection.principal !== null && !isKnown(connection.principal)) {
+        connection.close("revoked");
+      }
     }
   }
 
@@ -68,23 +85,23 @@ export class LiveEndpoint {
   close(): void {
     this.#stopping = true;
     for (const timer of this.#timers) clearInterval(timer);
-    for (const connection of this.#connections) connection.close("stopping");
+    for (const connection of this.#connections.keys()) connection.close("stopping");
   }
 
-  #admit(request: IncomingMessage): Principal | null {
-    this.#parts.guard(request);
+  #admit(entrance: LiveEntrance, request: IncomingMessage): LiveCaller | null {
+    entrance.check(request);
     if (request.url?.split("?")[0] !== path) throw new GatewayError("NOT_FOUND", "no such path to upgrade");
     if (request.headers.upgrade?.toLowerCase() !== "websocket" || request.method !== "GET")
       throw new GatewayError("INVALID_REQUEST", "expected `GET` with `upgrade: websocket`");
     if (this.#stopping) throw new GatewayError("STOPPING");
     if (!this.#parts.isEnabled) throw new GatewayError("GATEWAY_BUSY", `expected no connections to \`${path}\``);
-    const principal = this.#parts.callerOf(request);
-    if (principal !== null) this.#parts.places.makeRoom(principal);
-    return principal;
+    const caller = entrance.callerOf(request);
+    if (caller !== null) this.#parts.places.makeRoom(caller.principal);
+    return caller;
   }
 
   #probe(): void {
-    for (const connection of this.#connections) connection.probe();
+    for (const connection of this.#connections.keys()) connection.probe();
   }
 }
 

@@ -54,7 +54,7 @@ export async function openWorld(
   more: string = "",
   listen: string = "",
   policy: string = openPack,
-  options: Pick<GatewayOptions, "limitsShares" | "ownProcess"> = {},
+  options: Pick<GatewayOptions, "limitsShares" | "ownProcess" | "folder" | "env"> = {},
 ): Promise<World> {
   const upstream = await startRecorder();
   try {
@@ -62,7 +62,7 @@ export async function openWorld(
       ...options,
       config: configFor(upstream.url, `${policy}\n${more}`, listen),
       files: { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": reviewRule },
-      env: { UPSTREAM_SECRET: upstreamSecret },
+      env: { UPSTREAM_SECRET: upstreamSecret, ...options.env },
     });
     const stop = async (): Promise<void> => {
       await gateway.stop().finally(() => upstream.stop());

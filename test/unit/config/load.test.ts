@@ -53,6 +53,7 @@ describe("loadConfig(path, env)", () => {
       ON_CALL_WEBHOOK_SECRET: `whsec_${"A".repeat(32)}`,
       OPENAI_API_KEY: "sk-openai",
       ANTHROPIC_API_KEY: "sk-anthropic",
+      CONSOLE_CLIENT_SECRET: "secret-of-the-console",
       PATH: "/bin",
       HOME: "/root",
     };
@@ -184,7 +185,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `egress`, `data_dir`, `state`, `keys`, `mcp_gateway`, `oauth`, `upstreams`, `effects`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `hooks`, `resilience`, `telemetry`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `egress`, `data_dir`, `state`, `keys`, `mcp_gateway`, `oauth`, `console`, `upstreams`, `effects`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `hooks`, `resilience`, `telemetry`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -327,6 +328,7 @@ function defaults(source: string): GatewayConfig {
     },
     usage: { requestsPerMinute: 120, tokensPerMinute: 2_000_000, budgets: [] },
     policy: { packs: [], plugins: [], engines: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
+    console: { publicUrl: null, recentSignInMs: 900_000, oidc: null },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: {
       gatewayTenant: null,

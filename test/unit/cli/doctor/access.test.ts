@@ -3,6 +3,7 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { checkExposure, checkKeys } from "../../../../core/cli/doctor/check.ts";
+import { checkSignIn } from "../../../../core/cli/doctor/console.ts";
 import { checkPermissions } from "../../../../core/cli/doctor/permission.ts";
 import { generateKey } from "../../../../core/identity/key-ring.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
@@ -25,6 +26,24 @@ describe("doctor: who gets in", () => {
       expect(await exposed({ host: "0.0.0.0" })).to.deep.equal(["warn"]);
       expect(await exposed({ adminHost: "10.0.0.7" })).to.deep.equal(["warn"]);
       expect(await exposed({ host: "::", adminHost: "::" })).to.deep.equal(["warn", "fail"]);
+    });
+  });
+
+  describe("console", () => {
+    it("finds one that nobody elsewhere can sign in to, and one that the network reads", async () => {
+      const { config } = await world.target();
+      const found = async (console: object, listen: object = {}): ReturnType<typeof checkSignIn> =>
+        checkSignIn(
+          await world.target({
+            console: { ...config.console, ...console },
+            listen: { ...config.listen, ...listen },
+          }),
+        );
+      expect(told(await found({}), "ok")).to.include("`gateway console` opens it");
+      expect(told(await found({}, { adminHost: "10.0.0.7" }), "warn")).to.include("set `console.public_url`");
+      expect(told(await found({ publicUrl: "https://console.example" }), "ok")).to.include("a proxy that adds");
+      expect(statuses(await found({ publicUrl: "http://localhost:8082" }))).to.deep.equal(["ok"]);
+      expect(told(await found({ publicUrl: "http://console.example" }), "warn")).to.include("in plain HTTP");
     });
   });
 

@@ -1,0 +1,100 @@
+import { expect } from "chai";
+import { openConsole } from "../../../core/compose/console.ts";
+import { newId } from "../../../core/compose/identity.ts";
+import { localConfig } from "../../../core/config/local.ts";
+import { AccessRule, keyChallenge } from "../../../core/http/access.ts";
+import { buildApp } from "../../../core/http/app.ts";
+import { Listener } from "../../../core/http/listener.ts";
+import { KeyRing } from "../../../core/identity/key-ring.ts";
+import { openLog } from "../../../core/observe/log.ts";
+import { Metrics } from "../../../core/observe/metrics.ts";
+import { egress } from "../../support/egress.ts";
+import { client, IdentityProvider, signInAt } from "../../support/identity-provider.ts";
+import { Browser } from "./browser.ts";
+
+const origin = "https://console.example";
+const minute = 60_000;
+
+/** The console's way in behind its port, with a clock that the test sets. */
+describe("a session of an OpenID provider", () => {
+  let provider: IdentityProvider;
+  let listener: Listener;
+  let browser: Browser;
+  let close: () => void;
+  let elapsed = performance.now();
+
+  before(async () => {
+    provider = await IdentityProvider.start(`${origin}/console/callback`);
+    provider.people.set("ada", { name: "Ada" });
+    const defaults = localConfig({ dataDir: "data", mark: null, packs: [], plugins: [], upstreams: [], keys: [] });
+    const oidc = {
+      issuer: provider.issuer,
+      clientId: client.id,
+      clientSecret: client.secret,
+      secretVariable: null,
+      scopes: ["profile"],
+      tenant: "acme",
+      tenantClaim: null,
+      tenants: {},
+      role: "operator",
+      roleClaim: null,
+      roles: {},
+      nameClaim: "name",
+    } as const;
+    const console = { publicUrl: origin, recentSignInMs: 15 * minute, oidc };
+    const keys = new KeyRing([]);
+    const log = openLog("silent", false);
+    const keyRule = new AccessRule(keys, null);
+    const fairShare = { admit: () => undefined };
+    const access = await openConsole(
+      { ...defaults, console },
+      { keys, keyRule, log, egress, fairShare },
+      () => elapsed,
+    );
+    close = () => access.sessions.close();
+    const { guard, routes } = access;
+    const metrics = new Metrics("0", false);
+    const parts = { routes, renderers: [], guard, challenge: keyChallenge, failures: null, metrics, log, newId };
+    listener = await Listener.open(buildApp("metrics", parts), "127.0.0.1", 0, defaults.limits, null);
+    browser = new Browser(`http://127.0.0.1:${listener.port}`, [], origin);
+  });
+  after(async () => {
+    close?.();
+    await listener?.close(0);
+    await provider?.close();
+  });
+
+  async function signIn(): Promise<void> {
+    const { headers } = await browser.ask("/console/sign-in");
+    const back = await signInAt(provider, String(headers.get("location")), "ada", new Map());
+    expect((await browser.ask(back.pathname + back.search)).status).to.equal(303);
+  }
+
+  it("ends 30 min after its last request [S85]", async () => {
+    await signIn();
+    for (let turn = 0; turn < 3; turn++) {
+      elapsed += 29 * minute;
+      expect((await browser.session()).authenticated).to.equal(true);
+    }
+    elapsed += 30 * minute;
+    expect((await browser.session()).authenticated).to.equal(false);
+  });
+
+  it("ends 12 h after its sign-in, however busy [S85]", async () => {
+    await signIn();
+    for (let passed = 0; passed < 12 * 60 - 20; passed += 20) {
+      elapsed += 20 * minute;
+      expect((await browser.session()).authenticated).to.equal(true);
+    }
+    elapsed += 20 * minute;
+    expect((await browser.session()).authenticated).to.equal(false);
+  });
+
+  it("does not begin by a sign-in that took longer than 10 min", async () => {
+    const { headers } = await browser.ask("/console/sign-in");
+    const back = await signInAt(provider, String(headers.get("location")), "ada", new Map());
+    elapsed += 10 * minute + 1;
+    const { status, body } = await browser.ask(back.pathname + back.search);
+    expect([status, JSON.parse(body).code]).to.deep.equal([401, "SIGN_IN_REFUSED"]);
+  });
+});
