@@ -34,3 +34,8 @@ export async function printFaults<T>(json: true | undefined, work: () => Promise
 export function quotePosix(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
+
+/** Returns a text as one word of a POSIX shell, quoted where it has to be. */
+export function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : quotePosix(text);
+}

@@ -98,6 +98,13 @@ export function parseHookWait(text: string): number {
   throw new InvalidArgumentError("expected 0 to 280 seconds");
 }
 
+/** Seconds for a server to start: its package may have to be fetched first. */
+export function parseServerWait(text: string): number {
+  const seconds = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (seconds >= 1 && seconds <= 600) return seconds;
+  throw new InvalidArgumentError("expected 1 to 600 seconds");
+}
+
 /** The sequence number of a record. */
 export function parseSeq(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
@@ -112,6 +119,13 @@ export function parseFirstPort(text: string): number {
 }
 
 const maxFirstPort = 65_533;
+
+/** The first of three ports that a client's configuration can name. */
+export function parseServingPort(text: string): number {
+  const port = parseFirstPort(text);
+  if (port > 0) return port;
+  throw new InvalidArgumentError(`expected 1 to ${maxFirstPort}`);
+}
 
 /** A day in UTC. */
 export function parseDay(text: string): string {

@@ -1,6 +1,15 @@
 import { Argument, Option } from "commander";
 import { roles } from "../../action/role.ts";
-import { jsonOption, localOptions, parseFirstPort, parseHookWait, parseName } from "./argument.ts";
+import {
+  adminOption,
+  jsonOption,
+  localOptions,
+  parseFirstPort,
+  parseHookWait,
+  parseName,
+  parseServerWait,
+  parseServingPort,
+} from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
 
 const configFile = new Argument("<file>", "configuration file");
@@ -28,6 +37,50 @@ gateway init gateway
 gateway init gateway --tenant acme --upstream https://tools.example.com/mcp
 gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"`,
     load: async () => (await import("../init.ts")).init,
+  },
+  {
+    name: "adopt",
+    summary:
+      "Put the MCP servers of a client behind the gateway: start them, propose what their tools do, and point the client at it",
+    arguments: [
+      new Argument(
+        "[file]",
+        "the client's configuration: .mcp.json, .cursor/mcp.json, .vscode/mcp.json, config.toml, …",
+      ),
+    ],
+    options: [
+      new Option("--into <folder>", "folder of the new installation").default("gateway"),
+      new Option("--client <name>", "client whose file this is (default: by its name)").choices([
+        "claude",
+        "cursor",
+        "vscode",
+        "codex",
+        "opencode",
+      ]),
+      new Option("--tenant <name>", "tenant of the keys").argParser(parseName).default("default"),
+      new Option("--port <number>", "first of three ports in a row").argParser(parseServingPort).default(8080),
+      new Option("--wait <seconds>", "time for each server to start and list its tools")
+        .argParser(parseServerWait)
+        .default(60),
+      new Option("--dry-run", "start the servers and print the proposal; write nothing"),
+      new Option("--undo", "restore the client's configuration, byte for byte").conflicts(["dryRun", "report"]),
+      new Option(
+        "--report",
+        "print what the running gateway would have held so far, and propose the next step",
+      ).conflicts("dryRun"),
+      adminOption,
+      jsonOption,
+    ],
+    examples: `
+# what it would do; read the reasons beside each tool
+gateway adopt .mcp.json --dry-run
+# do it, in shadow mode: nothing is held yet
+gateway adopt .mcp.json --into gateway
+# after some days: what would have been held, and the next step
+GATEWAY_API_KEY=$(cat gateway/admin.key) gateway adopt --report
+# back to how it was
+gateway adopt .mcp.json --into gateway --undo`,
+    load: async () => (await import("../adopt/adopt.ts")).adopt,
   },
   {
     name: "doctor",
