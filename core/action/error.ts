@@ -36,6 +36,7 @@ const table = {
   ORIGIN_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "origin not allowed" },
   NOT_FOUND: { status: 404, jsonRpc: 1404, expose: true, text: "not found" },
   SESSION_UNKNOWN: { status: 404, jsonRpc: 1404, expose: true, text: "session not found" },
+  SESSION_AMBIGUOUS: { status: 409, jsonRpc: 1409, expose: true, text: "several sessions have this name" },
   SESSION_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "the kill switch is in another state" },
   SESSION_DAMAGED: { status: 409, jsonRpc: 1409, expose: true, text: "the stored state of the session is damaged" },
   TAINT_LIMIT: { status: 409, jsonRpc: 1409, expose: true, text: "the session has too many taints" },

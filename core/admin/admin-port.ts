@@ -17,6 +17,7 @@ import {
   replyWith,
   type ServedOperation,
 } from "../operation/operation.ts";
+import type { SessionNames } from "../session/session-name.ts";
 import type { RequestReader } from "./api/request-reader.ts";
 
 /** The way in to the operations on one port. */
@@ -32,6 +33,7 @@ interface AdminPortParts {
   readonly rate: AdminRate;
   readonly reader: RequestReader;
   readonly attempts: RefusedAttempts;
+  readonly sessionNames: Pick<SessionNames, "resolve">;
 }
 
 /** The routes of operations on one port. */
@@ -59,7 +61,8 @@ async function serve({ operation, handle }: ServedOperation, parts: AdminPortPar
     checkAccess(caller, operation.access);
     if (changes(operation)) parts.entrance.checkChange(ctx.req);
     request = await parts.reader.read(operation, ctx);
-    render(ctx, operation, await handle(caller, request));
+    const named = await resolveSession(operation, parts.sessionNames, caller.tenant, request);
+    render(ctx, operation, await handle(caller, named));
   } catch (cause) {
     const subject = ctx.params.id ?? subjectIn(request?.body, operation.subjectMember);
     throw await parts.attempts.settle(caller, { route: operation.id, subject }, GatewayError.from(cause));
@@ -84,6 +87,20 @@ function render(ctx: Context, { response }: AdminOperation, result: unknown): vo
   ctx.set(options.headers ?? {});
   if (options.type !== undefined) ctx.type = options.type;
   ctx.body = body;
+}
+
+/** Returns the request with the id of the session in place of the name that it has for it. Throws as `resolve` does. */
+async function resolveSession(
+  { params, sessionMember }: AdminOperation,
+  names: AdminPortParts["sessionNames"],
+  tenant: string,
+  request: AdminRequest,
+): Promise<AdminRequest> {
+  if (params?.id?.isSession) return { ...request, id: await names.resolve(tenant, request.id) };
+  if (sessionMember === undefined || !isJsonObject(request.body)) return request;
+  const { scope = "session", [sessionMember]: name } = request.body;
+  if (scope !== "session" || typeof name !== "string") return request;
+  return { ...request, body: { ...request.body, [sessionMember]: await names.resolve(tenant, name) } };
 }
 
 /** The id that a body names; undefined where it names none. */

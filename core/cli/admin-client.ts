@@ -1,6 +1,7 @@
 import { type ErrorCode, errorTable, GatewayError } from "../action/error.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 import type { AdminOperation } from "../operation/operation.ts";
+import { requireKey } from "./gateway-port.ts";
 
 /** The admin port that a command calls. */
 export interface AdminOptions {
@@ -35,8 +36,7 @@ export async function fetchBytes(
   operation: AdminOperation,
   values: Values = {},
 ): Promise<Buffer> {
-  const key = process.env.GATEWAY_API_KEY;
-  if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
+  const key = requireKey();
   const { path, body } = buildRequest(operation, values);
   const { status, content } = await send(`${admin.replace(/\/$/, "")}${path}`, {
     method: operation.method,
@@ -71,7 +71,9 @@ function buildRequest(operation: AdminOperation, values: Values): HttpRequest {
     } else if (body !== undefined) members[name] = value;
     else throw new TypeError(`buildRequest: expected a parameter of ${nameOf(operation)}, got ${name}`);
   }
-  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])));
+  // A colon belongs to the name of a session; the gateway takes no escapes in a path.
+  const inSegment = (name: string): string => encodeURIComponent(String(values[name])).replaceAll("%3A", ":");
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => inSegment(name));
   return {
     path: search.size === 0 ? filled : `${filled}?${search}`,
     body: body === undefined ? null : JSON.stringify(members),

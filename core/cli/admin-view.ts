@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
 import type { AdminOperation } from "../operation/operation.ts";
-import { callAdmin, fetchItems, fetchWhole, pathParameters } from "./admin-client.ts";
+import { callAdmin, fetchPages, fetchWhole, pathParameters } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 import { type Column, printTable } from "./table.ts";
 
@@ -22,22 +22,21 @@ export interface AdminCall {
   readonly hints: Readonly<Record<number, string>>;
 }
 
-/** Prints a list of any length, page by page, an item a line: as text, or as printable JSON. */
-export function listView<T>(line: (item: T) => string): View {
+/** Prints a list of any length, page by page, each as it comes: as a table below one line of titles, or as printable JSON. */
+export function listView<T>(columns: readonly Column<T>[]): View {
   return async (call) => {
     let left = call.limit ?? Number.POSITIVE_INFINITY;
+    let isFirst = true;
     // One more than is printed shows whether there are more.
-    for await (const item of fetchItems<T>(call, call.operation, call.values, left + 1)) {
-      if (left-- <= 0) return say("there are more; raise `--limit` to list them");
-      print(call.json ? asciiJson(item) : line(item));
+    for await (const { items } of fetchPages<T>(call, call.operation, call.values, left + 1)) {
+      const shown = items.slice(0, left);
+      if (call.json) for (const item of shown) print(asciiJson(item));
+      else if (shown.length > 0) printTable(columns, shown, isFirst);
+      else if (isFirst) say("none");
+      if (shown.length < items.length) return say("there are more; raise `--limit` to list them");
+      left -= shown.length;
+      isFirst = false;
     }
-  };
-}
-
-/** Prints a list that comes whole, an item a line. */
-export function wholeListView<T>(line: (item: T) => string): View {
-  return async (call) => {
-    for (const item of await fetchWhole<T>(call, call.operation)) print(call.json ? asciiJson(item) : line(item));
   };
 }
 

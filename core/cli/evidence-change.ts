@@ -53,7 +53,7 @@ interface EraseOptions extends ChangeOptions {
 export async function eraseFields(options: EraseOptions, command: Command): Promise<void> {
   const { session, seq, field: fields, reason, json } = options;
   const of = session !== undefined ? { session } : seq !== undefined ? { seq } : undefined;
-  if (of === undefined) return command.error("error: expected `--session <id>` or `--seq <number>`");
+  if (of === undefined) return command.error("error: expected `--session <name>` or `--seq <number>`");
   const place = placeOf(options, command);
   const erased =
     place === null

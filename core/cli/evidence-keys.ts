@@ -6,6 +6,7 @@ import { type PublishedKeys, publishKeys } from "../evidence/witness/witness-pub
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { changeEvidence, openEvidenceFolder } from "./evidence-folder.ts";
 import { print, say } from "./print.ts";
+import { type Column, printTable } from "./table.ts";
 
 interface KeyOptions extends AdminOptions {
   readonly data?: string;
@@ -44,15 +45,24 @@ async function listFolder(data: string, json: true | undefined): Promise<void> {
   }
 }
 
-function printKeys(published: PublishedKeys, json: true | undefined): void {
-  print(json ? JSON.stringify(published) : describeKeys(published));
-}
+type PublishedKey = PublishedKeys["keys"][number] & Pick<PublishedKeys, "tenant">;
 
-function describeKeys({ tenant, keys }: PublishedKeys): string {
-  const lines = keys.map(({ key_id: id, public_key: key, from_size: from, to_size: to }) => {
-    return `  ${key}  key ${id}, from record ${from - 1}${to === null ? "" : ` to ${to - 1}`}`;
-  });
-  return [tenant, ...lines].join("\n");
+const columns: readonly Column<PublishedKey>[] = [
+  { title: "tenant", of: ({ tenant }) => tenant },
+  { title: "public key", of: (key) => key.public_key, isWhole: true },
+  { title: "key id", of: (key) => key.key_id, isWhole: true },
+  { title: "first record", isNumber: true, of: ({ from_size: from }) => String(from - 1) },
+  { title: "last record", isNumber: true, of: ({ to_size: to }) => (to === null ? "" : String(to - 1)) },
+];
+
+function printKeys(published: PublishedKeys, json: true | undefined): void {
+  const { tenant, keys } = published;
+  if (json) print(JSON.stringify(published));
+  else
+    printTable(
+      columns,
+      keys.map((key) => ({ ...key, tenant })),
+    );
 }
 
 /** `gateway evidence keys rotate`. */

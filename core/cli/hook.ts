@@ -1,6 +1,5 @@
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, type JsonObject } from "../action/json.ts";
-import { parsedUrl } from "../action/parsed-url.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 import { identity } from "../compose/identity.ts";
 import {
@@ -12,6 +11,7 @@ import {
   readHookAnswer,
 } from "../gateway/hook/agent-form.ts";
 import { agentForms, type HookAgent } from "../gateway/hook/hook-agent.ts";
+import { plainUrl, readBounded, requireKey } from "./gateway-port.ts";
 import { print, say } from "./print.ts";
 
 interface HookOptions {
@@ -66,8 +66,7 @@ async function askGateway(
   { url, wait }: HookOptions,
   signal: AbortSignal,
 ): Promise<[JsonObject, HookEffect]> {
-  const key = process.env.GATEWAY_API_KEY;
-  if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
+  const key = requireKey();
   const payload = await readPayload(signal);
   const response = await fetch(`${plainUrl(url)}/v1/hooks/${agent}?wait_ms=${wait * 1_000}`, {
     method: "POST",
@@ -106,33 +105,8 @@ async function readPayload(signal: AbortSignal): Promise<Buffer<ArrayBuffer>> {
   }
 }
 
-async function readBounded(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  maxBytes: number,
-  what: string,
-): Promise<Buffer<ArrayBuffer>> {
-  const read: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunks) {
-    size += chunk.length;
-    if (size > maxBytes) throw new GatewayError("BODY_TOO_LARGE", `expected ${what} to have at most ${maxBytes} bytes`);
-    read.push(chunk);
-  }
-  return Buffer.concat(read);
-}
-
 function reasonOf(cause: unknown, signal: AbortSignal): string {
   if (cause instanceof HookRefusal) return escapeHidden(cause.message);
   const why = signal.aborted ? "it took too long" : GatewayError.from(cause).message;
   return `the gateway could not be asked, so the tool does not run: ${why}`;
-}
-
-/** Throws INVALID_PARAMS for what is no plain URL: it stands in a shell line, and the key is sent to it. */
-function plainUrl(url: string): string {
-  if (/^https?:\/\/[A-Za-z0-9.:[\]-]+(?:\/[A-Za-z0-9._/-]*)?$/.test(url) && parsedUrl(url) !== undefined)
-    return url.replace(/\/$/, "");
-  throw new GatewayError(
-    "INVALID_PARAMS",
-    "expected `--url` to be an http: or https: URL without credentials or query",
-  );
 }

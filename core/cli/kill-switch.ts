@@ -20,9 +20,9 @@ export async function kill(
   command: Command,
 ): Promise<void> {
   const target = readTarget(session, options, command);
-  const killed = await callAdmin<object>(options, killOperations.kill, bodyOf(target, { note: options.note }));
+  const killed = await callAdmin<KillTarget>(options, killOperations.kill, bodyOf(target, { note: options.note }));
   if (options.json) print(asciiJson(killed));
-  say(`stopped ${targetName(target)}`);
+  say(`stopped ${targetName(killed)}`);
 }
 
 /** `gateway sessions release`. */
@@ -33,9 +33,9 @@ export async function release(
 ): Promise<void> {
   const target = readTarget(session, options, command);
   const body = bodyOf(target, { reason: options.reason });
-  const released = await callAdmin<object>(options, killOperations.release, body);
+  const released = await callAdmin<KillTarget>(options, killOperations.release, body);
   if (options.json) print(asciiJson(released));
-  say(`released ${targetName(target)}`);
+  say(`released ${targetName(released)}`);
 }
 
 function bodyOf({ scope, subject }: KillTarget, more: Values): Values {
@@ -54,7 +54,5 @@ function readTarget(session: string | undefined, options: TargetOptions, command
   const [target] = named;
   if (target !== undefined && named.length === 1) return target;
   const got = named.length === 0 ? "none" : named.map(({ scope }) => scope).join(" and ");
-  return command.error(
-    `error: expected one of a session's id, \`--principal\`, \`--tenant\` and \`--gateway\`, got ${got}`,
-  );
+  return command.error(`error: expected one of a session, \`--principal\`, \`--tenant\` and \`--gateway\`, got ${got}`);
 }

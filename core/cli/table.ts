@@ -6,19 +6,27 @@ export interface Column<T> {
   readonly title: string;
   readonly of: (row: T) => string | number;
   readonly isNumber?: true;
+  /** True for text that the next command needs, such as ids: it is never cut. */
+  readonly isWhole?: true;
+  /** True where `of` returns printable text, whose hidden characters are escaped already. */
+  readonly isPrintable?: true;
 }
 
 const gap = "  ";
 const minTextWidth = 12;
 
-/** Prints a table no wider than the terminal, and whole where standard output is no terminal. */
-export function printTable<T>(columns: readonly Column<T>[], rows: readonly T[]): void {
-  for (const line of renderTable(columns, rows, terminalWidth())) print(line);
+/**
+ * Prints a table no wider than the terminal, and whole where standard output is no terminal. `withTitles`: false for the
+ * further pages of a list.
+ */
+export function printTable<T>(columns: readonly Column<T>[], rows: readonly T[], withTitles = true): void {
+  const lines = renderTable(columns, rows, terminalWidth());
+  for (const line of withTitles ? lines : lines.slice(1)) print(line);
 }
 
 /**
  * Renders a table: its titles, then a line a row. Unprintable characters are escaped. Where a line is longer than `width`,
- * texts are cut, the longest first, and end in `…`; numbers and texts below 12 characters are never cut.
+ * texts are cut, the longest first, and end in `…`; numbers, whole columns and texts below 12 characters are never cut.
  */
 export function renderTable<T>(
   columns: readonly Column<T>[],
@@ -41,9 +49,10 @@ function terminalWidth(): number {
   return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
 }
 
-function renderCell<T>({ of }: Column<T>, row: T): string {
+function renderCell<T>({ of, isPrintable }: Column<T>, row: T): string {
   const value = of(row);
-  return typeof value === "number" ? value.toLocaleString("en-US") : showText(value);
+  if (typeof value === "number") return value.toLocaleString("en-US");
+  return isPrintable ? value : showText(value);
 }
 
 /** Shrinks the widest text columns until a line fits `width`. */
@@ -51,7 +60,7 @@ function shrink<T>(columns: readonly Column<T>[], widest: readonly number[], wid
   const widths = [...widest];
   for (;;) {
     const excess = widths.reduce((sum, each) => sum + each + gap.length, -gap.length) - width;
-    const cuttable = columns.map(({ isNumber }, index) => (isNumber ? 0 : (widths[index] ?? 0)));
+    const cuttable = columns.map(({ isNumber, isWhole }, index) => (isNumber || isWhole ? 0 : (widths[index] ?? 0)));
     const max = Math.max(...cuttable);
     if (excess <= 0 || max <= minTextWidth) return widths;
     const next = Math.max(...cuttable.filter((each) => each < max), minTextWidth);

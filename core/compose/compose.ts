@@ -46,6 +46,7 @@ import type { ProviderFleet } from "../provider/fleet.ts";
 import { InFlight } from "../road/in-flight.ts";
 import { openSessionControl } from "../session/session-control.ts";
 import type { SessionDirectory } from "../session/session-directory.ts";
+import { SessionNames } from "../session/session-name.ts";
 import type { SessionSweep } from "../session/session-sweep.ts";
 import type { SessionWatch } from "../session/session-watch.ts";
 import { diskSpace } from "../store/folder.ts";
@@ -83,6 +84,7 @@ export interface Parts extends Endpoints, AccessParts {
   readonly sessionWatch: SessionWatch;
   readonly tickets: Tickets;
   readonly sessionDirectory: SessionDirectory;
+  readonly sessionNames: SessionNames;
   readonly sessionSweep: SessionSweep;
   readonly manifests: ManifestStore;
   readonly driftPolicy: DriftPolicy;
@@ -226,6 +228,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...evidence,
     approvals,
     ...control,
+    sessionNames: new SessionNames({ ...evidence, ...access }),
     tickets,
     ...plans,
     ...access,

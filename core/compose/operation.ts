@@ -40,7 +40,7 @@ export function operationRoutes(
   { keyRule, guard, console }: OperationEntrances,
   health: () => Health,
 ): OperationRoutes {
-  const { config, metrics, attempts } = parts;
+  const { config, metrics, attempts, sessionNames } = parts;
   const operations = servedOperations(parts, health);
   const reader = new RequestReader(bodyLimits(config));
   const rate = new AdminRate({
@@ -53,10 +53,11 @@ export function operationRoutes(
     identify: (access, { rawHeaders }) => keyRule.identify(access, rawHeaders),
     checkChange: (request) => guard.checkChange(request),
   };
+  const shared = { rate, reader, attempts, sessionNames };
   const ofPeople = operations.filter(({ operation }) => operation.path.startsWith("/admin/v1/"));
   return {
-    admin: mountOperations(operations, { entrance: admin, rate, reader, attempts }),
-    console: mountOperations(ofPeople, { entrance: console, rate, reader, attempts }),
+    admin: mountOperations(operations, { ...shared, entrance: admin }),
+    console: mountOperations(ofPeople, { ...shared, entrance: console }),
   };
 }
 

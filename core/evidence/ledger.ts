@@ -13,7 +13,15 @@ import { rotateSigningKey } from "./chain/key-rotation.ts";
 import type { OuterMark } from "./chain/outer-mark.ts";
 import { Recovery } from "./chain/recovery.ts";
 import { advanceEpoch, checkIntegers } from "./chain/seal.ts";
-import { listRecords, listSessions, type Page, type PageRequest, type SessionSummary } from "./chain/session-record.ts";
+import {
+  findSessions,
+  listRecords,
+  listSessions,
+  type Page,
+  type PageRequest,
+  readSessions,
+  type SessionSummary,
+} from "./chain/session-record.ts";
 import { Writer } from "./chain/writer.ts";
 import type { KeyStore } from "./key/key-folder.ts";
 import type { WrappingKeyStore } from "./key/wrapping-key.ts";
@@ -170,6 +178,16 @@ export class Ledger {
   /** A tenant's sessions, the latest begun first. */
   async sessions(tenant: string, page: PageRequest): Promise<Page<SessionSummary>> {
     return this.#read(tenant, () => listSessions(this.#store, tenant, page));
+  }
+
+  /** A tenant's sessions whose ids begin with `start`, at most `limit`. */
+  async findSessions(tenant: string, start: string, limit: number): Promise<readonly SessionSummary[]> {
+    return this.#read(tenant, () => findSessions(this.#store, tenant, start, limit));
+  }
+
+  /** Those of some ids that are sessions of a tenant. */
+  async readSessions(tenant: string, ids: readonly string[]): Promise<readonly SessionSummary[]> {
+    return this.#read(tenant, () => readSessions(this.#store, tenant, ids));
   }
 
   /** The records of one session in order. Throws NOT_FOUND for a session this tenant does not have. */

@@ -203,7 +203,9 @@ export const evidenceOperations = {
     summary: "Start to erase stored arguments and outputs permanently; records, proofs and checkpoints stay valid",
     body: {
       schema: closed({
-        session: Type.Optional(boundedText(1, 256, "the id of a session, in every record of which fields are erased")),
+        session: Type.Optional(
+          boundedText(1, 256, "a session as paths name it, in every record of which fields are erased"),
+        ),
         seq: Type.Optional(Type.Integer({ minimum: 0, description: "the number of the only record" })),
         fields,
         reason,
@@ -215,6 +217,7 @@ export const evidenceOperations = {
     response: jobResponse("The job that was started."),
     errors: ["NOT_FOUND", ...jobErrors],
     subjectMember: "session",
+    sessionMember: "session",
   },
   listEvidenceJobs: {
     id: "admin.evidence_jobs",

@@ -52,8 +52,12 @@ export class KeyRing {
   /** Returns the id of a tenant's key that has this id or belongs to the principal of this id; of a token's subject as it is. */
   keyId(tenant: string, name: string): string | undefined {
     if (isTokenKeyId(name)) return this.#tokenTenants.has(tenant) ? name : undefined;
-    const own = [...this.#principals.values()].filter((principal) => principal.tenant === tenant);
-    return own.find(({ id, keyId }) => id === name || keyId === name)?.keyId;
+    return this.principalsOf(tenant).find(({ id, keyId }) => id === name || keyId === name)?.keyId;
+  }
+
+  /** The principals of a tenant's keys. */
+  principalsOf(tenant: string): readonly Principal[] {
+    return [...this.#principals.values()].filter((principal) => principal.tenant === tenant);
   }
 
   /** Returns whether this principal may still act, in this role. Tokens are checked one by one, as they come. */

@@ -40,7 +40,7 @@ const reason = nonBlankText(1_024, "1 to 1024 characters: why");
 const note = Type.Optional(nonBlankText(1_024, "1 to 1024 characters: why, for later readers"));
 const scope = enumOf(killScopes, { description: `one of ${killScopes.join(", ")}` });
 const subject = Type.Optional(
-  boundedText(1, 256, "the id of the session or principal; absent for a tenant and the gateway"),
+  boundedText(1, 256, "the id of the principal, or the session as paths name it; absent for a tenant and the gateway"),
 );
 const errors: readonly ErrorCode[] = ["SESSION_STATE", "EVIDENCE_UNAVAILABLE"];
 const scopeErrors: readonly ErrorCode[] = ["NOT_FOUND", "ROLE_FORBIDDEN", ...errors];
@@ -123,6 +123,7 @@ export const killOperations = {
     response: scopeResponse("killed"),
     errors: scopeErrors,
     subjectMember: "subject",
+    sessionMember: "subject",
   },
   release: {
     id: "admin.release_scope",
@@ -140,6 +141,7 @@ export const killOperations = {
     response: scopeResponse("released"),
     errors: scopeErrors,
     subjectMember: "subject",
+    sessionMember: "subject",
   },
 } as const satisfies AdminOperations;
 

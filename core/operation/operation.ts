@@ -44,6 +44,8 @@ export interface PathParameter {
   readonly schema: TSchema;
   /** The detail of the NOT_FOUND: `no such ticket`. */
   readonly absent: string;
+  /** True where it names a session: by its id, the beginning of one, or its label. The handler gets the id. */
+  readonly isSession?: true;
 }
 
 export interface RequestBody<Schema extends TSchema = TSchema> {
@@ -88,11 +90,18 @@ export interface AdminOperation {
   readonly errors: readonly ErrorCode[];
   /** The member of the body whose id a refused attempt is recorded with, where the path has no `:id`. */
   readonly subjectMember?: string;
+  /** The member of the body that names a session as a path does, unless the body's `scope` is another. */
+  readonly sessionMember?: string;
 }
 
 /** Returns whether an operation may change something. */
 export function changes({ method, isReading = false }: AdminOperation): boolean {
   return method !== "GET" && !isReading;
+}
+
+/** Returns whether an operation takes the name of a session, which several sessions may have. */
+export function takesSession({ params, sessionMember }: AdminOperation): boolean {
+  return sessionMember !== undefined || params?.id?.isSession === true;
 }
 
 /** The operations of a feature by their `operationId`, which is also a good name for a method of a client. */

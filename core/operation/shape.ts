@@ -147,7 +147,12 @@ export const decisionParameter: PathParameter = idOf(
   "decision",
   "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
 );
-export const sessionParameter: PathParameter = idOf("session", "^session-v1-[0-9a-f]{64}$");
+export const sessionParameter: PathParameter = {
+  ...idOf("session", "^(?:session-v1-[0-9a-f]{4,64}|label:[\\x21-\\x7e]{1,128}|label64:[\\w-]{2,171})$"),
+  description:
+    "The session: its id, or the first digits of that, four at least, or `label:` and its label, or `label64:` and its label in base64url.",
+  isSession: true,
+};
 export const ticketParameter: PathParameter = idOf("ticket", "^tkt_[0-9a-f]{32}$");
 export const definitionParameter: PathParameter = idOf("definition", "^def_[0-9a-f]{32}$");
 export const taskParameter: PathParameter = idOf("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");

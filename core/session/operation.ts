@@ -7,6 +7,7 @@ import {
   enumOf,
   jsonResponse,
   nonBlankText,
+  nullable,
   page,
   paging,
   points,
@@ -16,11 +17,15 @@ import {
   time,
   wholeNumber,
 } from "../operation/shape.ts";
-import { type SessionDirectory, sessionSorts } from "./session-directory.ts";
+import { type SessionDetail, type SessionDirectory, type SessionView, sessionSorts } from "./session-directory.ts";
+import type { SessionNames } from "./session-name.ts";
 import type { SessionWatch } from "./session-watch.ts";
+
+const label = { ...nullable(anyText), description: "null where it has none, or evidence stores none" };
 
 const status = {
   session: anyText,
+  label,
   state: enumOf(["active", "stopped"]),
   principal: anyText,
   risk: points,
@@ -41,7 +46,7 @@ const pastAction = Type.Object({
 });
 
 const damagedSession = Type.Object(
-  { session: anyText, state: Type.Literal("damaged") },
+  { session: anyText, label, state: Type.Literal("damaged") },
   { description: "Its state cannot be read: it needs a reset." },
 );
 
@@ -105,19 +110,36 @@ export const sessionOperations = {
   },
 } as const satisfies AdminOperations;
 
+/** A session with its label; null where it has none, or evidence stores none. */
+export type Labelled<Session extends SessionView | SessionDetail> = Session & { readonly label: string | null };
+
 interface SessionSources {
+  readonly sessionNames: SessionNames;
   readonly sessionDirectory: SessionDirectory;
   readonly sessionWatch: SessionWatch;
 }
 
 /** Handlers that return the state of sessions of the caller's tenant, and reset one. */
 export function sessionHandlers({
+  sessionNames,
   sessionDirectory,
   sessionWatch,
 }: SessionSources): AdminHandlers<typeof sessionOperations> {
+  async function labelled<Session extends SessionView | SessionDetail>(
+    tenant: string,
+    sessions: readonly Session[],
+  ): Promise<readonly Labelled<Session>[]> {
+    const ids = sessions.map(({ session }) => session);
+    const labels = await sessionNames.labelsOf(tenant, ids);
+    return sessions.map((session) => ({ ...session, label: labels.get(session.session) ?? null }));
+  }
+
   return {
-    listSessions: ({ tenant }, { query }) => sessionDirectory.list(tenant, query.sort, query.limit, query.cursor),
-    getSession: ({ tenant }, { id }) => sessionDirectory.show(tenant, id),
+    listSessions: async ({ tenant }, { query }) => {
+      const page = await sessionDirectory.list(tenant, query.sort, query.limit, query.cursor);
+      return { ...page, items: await labelled(tenant, page.items) };
+    },
+    getSession: async ({ tenant }, { id }) => (await labelled(tenant, [sessionDirectory.show(tenant, id)]))[0],
     resetSession: async ({ tenant, id: by }, { id: session, body }) => {
       sessionDirectory.checkKnown(tenant, session);
       await sessionWatch.reset(tenant, session, by, body.reason);

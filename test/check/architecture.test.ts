@@ -149,12 +149,15 @@ describe("the architecture", () => {
         "core/notify/e.ts": 'export const f = () => fetch(url, { redirect: "error" });',
         "core/cli/f.ts": 'export const f = () => fetch(url, { redirect: "error" });',
         "core/cli/g.ts": "export const f = () => fetch(url);",
+        "core/cli/h.ts": 'import { WebSocket } from "ws";\nnew WebSocket(url, { followRedirects: false });',
+        "core/cli/i.ts": 'import { WebSocket } from "ws";\nnew WebSocket(url);',
       };
       expect(egressFaults(tree(files))).to.deep.equal([
         "core/upstream/b.ts: gives no `egress.connector` to undici",
         "core/notify/d.ts: opens connections with `connect` of `node:net`",
         "core/notify/e.ts: calls `fetch`",
         "core/cli/g.ts: calls `fetch`",
+        "core/cli/i.ts: opens connections with `WebSocket` of `ws`",
       ]);
     });
   });

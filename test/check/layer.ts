@@ -97,17 +97,19 @@ const quietNames: Readonly<Record<string, RegExp>> = {
   ws: /^WebSocketServer$/,
 };
 
-/** Every connection is opened by way of `core/egress`. Commands fetch from addresses of their user, and follow no redirect. */
+/** Every connection is opened by way of `core/egress`. Commands connect to addresses of their user, and follow no redirect. */
 export function egressFaults(tree: SourceTree): readonly string[] {
   return filesBelow(tree, "core/").flatMap(([path, source]) => {
-    const imports = importsOf(path, source);
+    const isCommand = path.startsWith("core/cli/");
+    const followsNone = isCommand && source.includes("followRedirects: false");
+    const imports = importsOf(path, source).filter(({ name }) => !(name === "ws" && followsNone));
     const loud = imports.flatMap(({ name, values }) =>
       values.filter((value) => quietNames[name]?.test(value) === false).map((value) => `${value}\` of \`${name}`),
     );
     const usesUndici = imports.some(({ name, values }) => name === "undici" && values.length > 0);
     const isGuarded = source.includes("egress.connector(") || path.startsWith("core/egress/");
     const fetches = !usesUndici && /(?<![.\w#])fetch\((?!\))/.test(withoutCommentLines(source));
-    const mayFetch = path.startsWith("core/cli/") && source.includes('redirect: "error"');
+    const mayFetch = isCommand && source.includes('redirect: "error"');
     return [
       ...loud.map((name) => `${path}: opens connections with \`${name}\``),
       ...(usesUndici && !isGuarded ? [`${path}: gives no \`egress.connector\` to undici`] : []),

@@ -110,6 +110,7 @@ export class LiveWorld {
       VIEWER_KEY: this.#keys.vera.key,
       AGENT_KEY: this.#keys.agent.key,
       FOREIGN_KEY: this.#keys.finn.key,
+      GATEWAY_URL: this.gateway.url,
       AGENT_URL: `${this.gateway.url}/mcp`,
       AGENT: principalId("acme", this.#keys.agent.keyHash),
       PENDING: pending,

@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type ErrorCode, errorTable } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import { Type } from "../../config/type.ts";
-import { type Access, type AdminOperation, changes, operationTags } from "../../operation/operation.ts";
+import { type Access, type AdminOperation, changes, operationTags, takesSession } from "../../operation/operation.ts";
 import { anyObject, anyText, enumOf, ref } from "../../operation/shape.ts";
 import { adminOperations, components } from "./table.ts";
 
@@ -126,6 +126,7 @@ function errorsOf(operation: AdminOperation): readonly ErrorCode[] {
       ...(access === "public" ? [] : withKey),
       ...(isPermission ? (["ROLE_FORBIDDEN"] as const) : []),
       ...(params === undefined ? [] : (["NOT_FOUND"] as const)),
+      ...(takesSession(operation) ? (["NOT_FOUND", "SESSION_AMBIGUOUS"] as const) : []),
       ...(changes(operation) ? (["UNSUPPORTED_MEDIA_TYPE"] as const) : []),
       ...(body === undefined ? [] : withBody),
       ...errors,

@@ -16,6 +16,7 @@ import { checkPage, type PageQuery } from "../../operation/shape.ts";
 import { pluginsOf, policyOperations } from "../../policy/operation.ts";
 import { sessionOperations } from "../../session/operation.ts";
 import type { SessionDirectory, SessionSort } from "../../session/session-directory.ts";
+import type { SessionNames } from "../../session/session-name.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
 import { readPeriod, usageOperations } from "../../usage/operation.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
@@ -26,6 +27,7 @@ export interface GraphqlSources {
   readonly approvals: Approvals;
   readonly ledger: Ledger;
   readonly sessionDirectory: SessionDirectory;
+  readonly sessionNames: SessionNames;
   readonly meter: UsageMeter;
   readonly policies: () => readonly ActivePolicy[];
 }
@@ -49,7 +51,7 @@ export interface GraphqlCaller {
 
 /** Resolvers of the fields of `Query`. Each requires the permission of the operation that returns the same data. */
 export function resolversOf(sources: GraphqlSources): object {
-  const { attempts, live, approvals, ledger, sessionDirectory, meter, policies } = sources;
+  const { attempts, live, approvals, ledger, sessionDirectory, sessionNames, meter, policies } = sources;
   const field = guardedBy(attempts);
   const { listEvidenceSessions, listRecords, getCheckpoint } = evidenceOperations;
   return {
@@ -74,15 +76,16 @@ export function resolversOf(sources: GraphqlSources): object {
       const { limit, cursor } = pageOf(args);
       return sessionDirectory.list(tenant, args.sort, limit, cursor);
     }),
-    session: field(sessionOperations.getSession, ({ id }: { readonly id: string }, { tenant }) =>
-      sessionDirectory.show(tenant, id),
+    session: field(sessionOperations.getSession, async ({ id }: { readonly id: string }, { tenant }) =>
+      sessionDirectory.show(tenant, await sessionNames.resolve(tenant, id)),
     ),
     evidence: field(getCheckpoint, (_: object, { tenant }) => evidenceStatus(ledger, tenant)),
     evidenceSessions: field(listEvidenceSessions, (args: PageArgs, { tenant }) =>
       ledger.sessions(tenant, pageOf(args)),
     ),
     records: field(listRecords, async (args: PageArgs & { readonly session: string }, { tenant }) => {
-      const { items, next } = await ledger.records(tenant, args.session, pageOf(args));
+      const page = pageOf(args);
+      const { items, next } = await ledger.records(tenant, await sessionNames.resolve(tenant, args.session), page);
       return { items: items.map(viewRecord), next };
     }),
     usage: field(usageOperations.getUsage, (args: UsageArgs, { tenant }) =>

@@ -15,6 +15,10 @@ export const adminOption: Option = new Option(
   .env("GATEWAY_ADMIN_URL")
   .default("http://127.0.0.1:8081");
 
+export const urlOption: Option = new Option("--url <url>", "gateway port; the key is read from GATEWAY_API_KEY")
+  .env("GATEWAY_URL")
+  .default("http://127.0.0.1:8080");
+
 /** The data folder and the ports of local mode. */
 export const localOptions: readonly Option[] = [
   new Option("-d, --data <folder>", "local mode: data folder (default: data)")
@@ -58,7 +62,17 @@ function matching(pattern: RegExp, expected: string): (text: string) => string {
   };
 }
 
-export const parseSessionId = matching(/^[A-Za-z0-9_-]{1,256}$/, "a session's id, like `session-v1-…`");
+/** The name of a session as the admin port takes it. What begins as no id does, is a label; `label:` begins any label. */
+export function parseSession(text: string): string {
+  if (!/^[\x21-\x7e]{1,134}$/.test(text))
+    throw new InvalidArgumentError("expected a session's label, its id, like `session-v1-…`, or the beginning of that");
+  if (text.startsWith("session-v1-")) return text;
+  const label = text.replace(/^label:/, "");
+  // A path has no room for other characters.
+  return /^[\w.:-]+$/.test(label) ? `label:${label}` : `label64:${Buffer.from(label).toString("base64url")}`;
+}
+
+export const parseLabel = matching(/^[\x21-\x7e]{1,128}$/, "1 to 128 visible ASCII characters");
 export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id, like `apr_…`");
 export const parseTicketId = matching(/^tkt_[0-9a-f]{32}$/, "a ticket's id, like `tkt_…`");
 export const parseDefinitionId = matching(/^def_[0-9a-f]{32}$/, "a withheld definition's id, like `def_…`");

@@ -1,4 +1,5 @@
 import { Argument, Option } from "commander";
+import { decisions } from "../../action/decision.ts";
 import { usageDimensions } from "../../usage/usage-report.ts";
 import { adminCommand } from "./admin-command.ts";
 import {
@@ -10,8 +11,11 @@ import {
   parseDay,
   parseDefinitionId,
   parseDimensions,
+  parseJsonObject,
+  parseLabel,
   parseMessageId,
   parseText,
+  urlOption,
   witnessOption,
 } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
@@ -35,6 +39,41 @@ const backupFile = new Argument("<file>", "backup file, as the gateway wrote it"
 
 /** Commands for those who operate a running gateway. */
 export const operateCommands: readonly CommandDescription[] = [
+  {
+    name: "call",
+    summary: "Call a tool through the gateway, as an agent does; exit 1 if it is held, blocked or fails",
+    arguments: [new Argument("<tool>", "name of the tool, as agents are shown it").argParser(parseText)],
+    options: [
+      new Option("--args <json>", "its arguments, a JSON object (default: none)").argParser(parseJsonObject),
+      new Option("--session <label>", "session of the call (default: the one without a label)").argParser(parseLabel),
+      urlOption,
+      new Option("--json", "print JSON: the outcome, the result, the refusal and the next commands"),
+    ],
+    examples: `
+# what an agent with this key gets
+GATEWAY_API_KEY=$(cat data/agent.key) gateway call read_note --args '{"title":"welcome"}'
+# in a session of its own
+gateway call list_notes --session try-out`,
+    load: async () => (await import("../call.ts")).callTool,
+  },
+  {
+    name: "tail",
+    summary: "Print decisions and approvals of your tenant as they are made, until interrupted",
+    options: [
+      new Option("--decision <decision>", "only actions decided so; leaves approvals out").choices(decisions),
+      new Option("--tool <name>", "only this tool; `*` stands for any characters").argParser(parseText),
+      new Option("--label <label>", "only sessions with this label; leaves approvals out").argParser(parseLabel),
+      new Option("--limit <count>", "end after so many").argParser(parseCount),
+      urlOption,
+      new Option("--json", "print JSON, one line for each event"),
+    ],
+    examples: `
+# everything
+gateway tail
+# what is blocked, for another program
+gateway tail --decision block --json`,
+    load: async () => (await import("../tail.ts")).tail,
+  },
   {
     name: "usage",
     summary: "Report the model usage of your tenant: requests and tokens",

@@ -8,7 +8,7 @@ import {
   parsePastTime,
   parseSeconds,
   parseSeq,
-  parseSessionId,
+  parseSession,
   parseText,
 } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
@@ -16,8 +16,8 @@ import type { CommandDescription } from "./description.ts";
 const session = "session-v1-4f2a9c";
 const publicKey = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-const sessionId = new Argument("<session-id>", "id of the session, from `GET /admin/v1/evidence/sessions`").argParser(
-  parseSessionId,
+const sessionName = new Argument("<session>", "label of the session, its id, or the beginning of that").argParser(
+  parseSession,
 );
 
 const exportOptions: readonly Option[] = [
@@ -73,7 +73,7 @@ gateway evidence verify --data /var/lib/gateway --witness /mnt/vault/evidence`,
       {
         name: "export",
         summary: "Export the evidence of a session, with all that verification needs, to one file",
-        arguments: [sessionId],
+        arguments: [sessionName],
         options: exportOptions,
         examples: `
 # a file that anyone can verify
@@ -85,7 +85,7 @@ gateway evidence export ${session} --file session.tar --redact 12.arguments.pass
       {
         name: "report",
         summary: "Write a readable report of a session",
-        arguments: [sessionId],
+        arguments: [sessionName],
         options: [
           new Option("--format <format>", "format of the report").choices(["md", "html", "json"]).default("md"),
           ...exportOptions,
@@ -134,7 +134,9 @@ gateway evidence keys rotate`,
         summary: "Erase stored arguments and outputs permanently; records, proofs and checkpoints stay valid",
         options: [
           ...changeOptions,
-          new Option("--session <id>", "in every record of this session").conflicts("seq"),
+          new Option("--session <name>", "in every record of this session; with --data by its whole id")
+            .argParser(parseSession)
+            .conflicts("seq"),
           new Option("--seq <number>", "in this record only").argParser(parseSeq),
           new Option(
             "--field <pattern>",

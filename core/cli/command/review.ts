@@ -10,7 +10,7 @@ import {
   parseLifetime,
   parsePrincipal,
   parsePublicKey,
-  parseSessionId,
+  parseSession,
   parseTask,
   parseTicketId,
 } from "./argument.ts";
@@ -33,9 +33,8 @@ const approvalId = new Argument("<id>", "id of the approval, from `gateway appro
 const breakGlassId = new Argument("<id>", "id of the approval, from `gateway break-glass list`").argParser(
   parseApprovalId,
 );
-const sessionId = new Argument("<session-id>", "id of the session, from `gateway sessions list`").argParser(
-  parseSessionId,
-);
+const aboutSession = "label of the session, its id, or the beginning of that";
+const sessionName = new Argument("<session>", aboutSession).argParser(parseSession);
 const ticketId = new Argument("<ticket-id>", "id of the ticket, from `gateway tickets list`").argParser(parseTicketId);
 const task = new Argument("<task>", "name of the task, from `gateway manifests list`").argParser(parseTask);
 
@@ -80,7 +79,7 @@ gateway approvals list`,
         examples: `
 # denied requests, as JSON
 gateway approvals history --state denied --json`,
-        view: async () => (await import("../view/approval.ts")).approvalList,
+        view: async () => (await import("../view/approval.ts")).pastApprovalList,
       }),
       adminCommand({
         name: "show",
@@ -185,13 +184,12 @@ gateway break-glass close ${approval} --file post-mortem.md`,
       {
         name: "kill",
         summary: "Stop a session, a principal, a tenant or the whole gateway, until released",
-        arguments: [
-          new Argument("[session-id]", "id of the session, from `gateway sessions list`").argParser(parseSessionId),
-        ],
+        arguments: [new Argument("[session]", aboutSession).argParser(parseSession)],
         options: [...killTargets, new Option("--note <text>", "reason; recorded"), adminOption, jsonOption],
         examples: `
-# stop one session
+# stop one session, by the beginning of its id or by its label
 gateway sessions kill ${session} --note "reads secrets"
+gateway sessions kill nightly-build
 # stop everything of one principal
 gateway sessions kill --principal ${principal}`,
         load: async () => (await import("../kill-switch.ts")).kill,
@@ -199,9 +197,7 @@ gateway sessions kill --principal ${principal}`,
       {
         name: "release",
         summary: "Release a stopped session",
-        arguments: [
-          new Argument("[session-id]", "id of the session, from `gateway sessions killed`").argParser(parseSessionId),
-        ],
+        arguments: [new Argument("[session]", aboutSession).argParser(parseSession)],
         options: [
           ...killTargets,
           new Option("--reason <text>", "reason for the release; recorded").makeOptionMandatory(),
@@ -239,7 +235,7 @@ gateway sessions list --limit 10`,
         name: "show",
         summary: "Show the taints and recent actions of a session",
         operation: async () => (await sessionOperations()).getSession,
-        arguments: [sessionId],
+        arguments: [sessionName],
         examples: `
 # its risk, taints and recent actions
 gateway sessions show ${session}`,
@@ -249,7 +245,7 @@ gateway sessions show ${session}`,
         name: "reset",
         summary: "Reset the risk and taints of a session; a damaged one starts anew",
         operation: async () => (await sessionOperations()).resetSession,
-        arguments: [sessionId],
+        arguments: [sessionName],
         options: [new Option("--reason <text>", "reason for the reset; recorded").makeOptionMandatory()],
         examples: `
 # after a false alarm

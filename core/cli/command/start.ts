@@ -9,6 +9,7 @@ import {
   parseName,
   parseServerWait,
   parseServingPort,
+  urlOption,
 } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
 
@@ -208,9 +209,7 @@ gateway config reference | less`,
       new Argument("<agent>", "agent whose payload and answer these are").choices(["claude-code", "codex", "generic"]),
     ],
     options: [
-      new Option("--url <url>", "gateway port; the key is read from GATEWAY_API_KEY")
-        .env("GATEWAY_URL")
-        .default("http://127.0.0.1:8080"),
+      urlOption,
       new Option("--wait <seconds>", "time that a held call waits for its review, at most 280")
         .argParser(parseHookWait)
         .default(45),

@@ -2,10 +2,31 @@ import { type Approval, isFinal } from "../../action/approval.ts";
 import { quoteVisible, quoteWord, visibleJson, visibleText } from "../../action/visible-text.ts";
 import { summarizeAction, summaryLine } from "../../approval/summary.ts";
 import type { ApprovalView, ChangeView, RecentAction } from "../../approval/view.ts";
-import { answerView, listView, type View, wholeListView } from "../admin-view.ts";
+import { answerView, listView, tableView, type View } from "../admin-view.ts";
+import type { Column } from "../table.ts";
 import { changeLines } from "./change.ts";
 
-export const approvalList: View = listView<Approval>((approval) => approvalLine(approval, Date.now()));
+/** The columns of a list of approvals, with the time that matters to its readers. */
+function approvalColumns(time: Column<Approval>): readonly Column<Approval>[] {
+  return [
+    { title: "approval", of: ({ id }) => id, isWhole: true },
+    { title: "state", of: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
+    time,
+    { title: "key", of: ({ principal }) => visibleText(principal.key_id), isPrintable: true },
+    { title: "action", of: ({ action }) => actionWords(action), isPrintable: true },
+    { title: "rules", of: ({ evaluation }) => evaluation.rules.map(visibleText).join(", "), isPrintable: true },
+    { title: "tainted", of: ({ tainted = [] }) => tainted.map(visibleText).join(", "), isPrintable: true },
+    { title: "reviewers", of: quorumOf },
+  ];
+}
+
+export const approvalList: View = listView<Approval>(
+  approvalColumns({ title: "left", of: (approval) => timeLeft(approval, Date.now()) }),
+);
+
+export const pastApprovalList: View = listView<Approval>(
+  approvalColumns({ title: "requested", of: ({ requested_at: at }) => at, isWhole: true }),
+);
 
 export const approvalDetail: View = answerView<ApprovalView>((view, { adminFlag }) => {
   return { text: renderApproval(view, Date.now(), adminFlag).trimEnd() };
@@ -30,9 +51,13 @@ export const deniedRequest: View = answerView<Reviewed>(({ approval }) => {
   return { json: approval, notes: [`denied ${approval.id}`] };
 });
 
-export const breakGlassList: View = wholeListView<Approval>(({ id, state, action, break_glass: use }) => {
-  return `${id}  ${state}  ${use?.at}  ${actionWords(action)}  ${quoteVisible(use?.reason ?? "")}`;
-});
+export const breakGlassList: View = tableView<Approval>([
+  { title: "approval", of: ({ id }) => id, isWhole: true },
+  { title: "state", of: ({ state }) => state },
+  { title: "used", of: ({ break_glass: use }) => use?.at ?? "", isWhole: true },
+  { title: "action", of: ({ action }) => actionWords(action), isPrintable: true },
+  { title: "reason", of: ({ break_glass: use }) => quoteVisible(use?.reason ?? ""), isPrintable: true },
+]);
 
 /**
  * Renders all that a reviewer needs to decide for a terminal: the arguments whole, every character that is not seen as

@@ -12,10 +12,13 @@ interface Reviewed {
   readonly review: DefinitionReviewView;
 }
 
-export const definitionList: View = listView<DefinitionReviewView>((review) => {
-  const findings = [...new Set(review.reasons.map(({ finding }) => finding))];
-  return `${review.id}  ${review.state}  ${placeOf(review)}  ${findings.join(", ")}  ${review.seen_at}`;
-});
+export const definitionList: View = listView<DefinitionReviewView>([
+  { title: "definition", of: ({ id }) => id, isWhole: true },
+  { title: "state", of: ({ state }) => state },
+  { title: "tool", of: placeOf, isPrintable: true },
+  { title: "findings", of: ({ reasons }) => [...new Set(reasons.map(({ finding }) => finding))].join(", ") },
+  { title: "seen", of: (review) => review.seen_at, isWhole: true },
+]);
 
 export const definitionDetail: View = answerView<ComparisonView>((view, { adminFlag }) => ({
   text: renderComparison(view, adminFlag),

@@ -41,14 +41,21 @@ function providerState({ enabled, breaker, rests_for_ms: restMs }: ProviderView)
   return breaker === "half_open" ? "probing" : `paused for ${Math.ceil(restMs / 1_000)} s`;
 }
 
-export const deadLetterList: View = listView<DeadLetterView>((letter) => {
-  const { id, given_up_at: at, webhook, type, reason, attempts, status } = letter;
-  const last = status === null ? "no answer" : `status ${status}`;
-  return `${id}  ${at}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}`;
-});
+export const deadLetterList: View = listView<DeadLetterView>([
+  { title: "message", of: ({ id }) => id, isWhole: true },
+  { title: "given up", of: ({ given_up_at: at }) => at, isWhole: true },
+  { title: "webhook", of: ({ webhook }) => webhook },
+  { title: "event", of: ({ type }) => type },
+  { title: "why", of: ({ reason }) => reason },
+  { title: "attempts", isNumber: true, of: ({ attempts }) => attempts },
+  { title: "last answer", of: ({ status }) => (status === null ? "none" : `status ${status}`) },
+]);
 
 export const redelivery: View = answerView((_, { values }) => ({ notes: [`queued ${values.id} for redelivery`] }));
 
-export const backupList: View = listView<BackupView>(({ name, state, made_at: at, bytes }) => {
-  return `${name}  ${state}  ${at}  ${bytes} bytes`;
-});
+export const backupList: View = listView<BackupView>([
+  { title: "backup", of: ({ name }) => name, isWhole: true },
+  { title: "state", of: ({ state }) => state },
+  { title: "made", of: ({ made_at: at }) => at, isWhole: true },
+  { title: "bytes", isNumber: true, of: ({ bytes }) => bytes },
+]);

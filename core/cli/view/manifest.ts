@@ -2,10 +2,12 @@ import { showText } from "../../action/visible-text.ts";
 import type { ManifestView } from "../../manifest/operation.ts";
 import { answerView, listView, type View } from "../admin-view.ts";
 
-export const manifestList: View = listView<ManifestView>((manifest) => {
-  const { task, principal, session, max_actions: max, expires_at: until } = manifest;
-  return `${task}  ${scopeOf(principal, session)}  at most ${max} actions  until ${until}`;
-});
+export const manifestList: View = listView<ManifestView>([
+  { title: "task", of: ({ task }) => task, isWhole: true },
+  { title: "of", of: ({ principal, session }) => scopeOf(principal, session) },
+  { title: "actions", isNumber: true, of: ({ max_actions: max }) => max },
+  { title: "until", of: ({ expires_at: until }) => until, isWhole: true },
+]);
 
 export const manifestDetail: View = answerView<ManifestView>((manifest) => ({ text: describeManifest(manifest) }));
 

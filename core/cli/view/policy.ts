@@ -1,5 +1,4 @@
 import type { ActivePolicy } from "../../action/policy.ts";
-import { showText } from "../../action/visible-text.ts";
 import type { ShadowLogEntry } from "../../observe/shadow-log.ts";
 import { listView, tableView, type View } from "../admin-view.ts";
 import type { Column } from "../table.ts";
@@ -19,8 +18,10 @@ export const pluginTable: View = tableView(columns.slice(1));
 
 const effects = { review: "held", block: "blocked" } as const;
 
-export const shadowList: View = listView<ShadowLogEntry>(
-  ({ rule, decision, count, last_time: at, last_decision: last }) => {
-    return `${showText(rule)}  would have ${effects[decision]} ${count}, last ${last} at ${at}`;
-  },
-);
+export const shadowList: View = listView<ShadowLogEntry>([
+  { title: "rule", of: ({ rule }) => rule },
+  { title: "would have", of: ({ decision }) => effects[decision] },
+  { title: "times", isNumber: true, of: ({ count }) => count },
+  { title: "last", of: ({ last_time: at }) => at, isWhole: true },
+  { title: "last decision", of: ({ last_decision: last }) => last, isWhole: true },
+]);

@@ -1,43 +1,66 @@
-import { showText, visibleText } from "../../action/visible-text.ts";
+import { escapeHidden, visibleText } from "../../action/visible-text.ts";
 import type { Kill, KillTarget } from "../../kill/kill.ts";
+import type { Labelled } from "../../session/operation.ts";
 import type { SessionDetail, SessionView } from "../../session/session-directory.ts";
 import { answerView, listView, type View } from "../admin-view.ts";
+import type { Column } from "../table.ts";
 
-export const sessionList: View = listView<SessionView>(sessionLine);
+type Sound = Exclude<SessionView, { readonly state: "damaged" }>;
 
-export const sessionDetail: View = answerView<SessionDetail>((detail) => ({ text: describeSession(detail) }));
+/** A column of what a session has unless its state is damaged. */
+function ofSound(title: string, of: (view: Sound) => string | number): Column<Labelled<SessionView>> {
+  return { title, of: (view) => (view.state === "damaged" ? "" : of(view)), isNumber: true };
+}
 
-export const resetSession: View = answerView((_, { values }) => ({ notes: [`reset ${values.id}`] }));
+export const sessionList: View = listView<Labelled<SessionView>>([
+  { title: "session", of: ({ session }) => session, isWhole: true },
+  { title: "label", of: ({ label }) => label ?? "" },
+  { title: "state", of: ({ state }) => state },
+  ofSound("risk", ({ risk }) => risk),
+  ofSound("actions", ({ actions }) => actions),
+  ofSound("reviews", ({ reviews }) => reviews),
+  ofSound("tools", ({ tools }) => tools),
+  { title: "last action", of: (view) => (view.state === "damaged" ? "" : view.last_at), isWhole: true },
+  { title: "taints", of: (view) => (view.state === "damaged" ? "" : view.taints.join(", ")) },
+]);
 
-export const killList: View = listView<Kill>((kill) => {
-  const { reason, by, note, killed_at: at } = kill;
-  const cause = by === null ? reason : `${reason} ${by}`;
-  return `${targetName(kill)}  ${at}  ${cause}${note === null ? "" : `  ${showText(note)}`}`;
-});
+export const sessionDetail: View = answerView<Labelled<SessionDetail>>((detail) => ({ text: describeSession(detail) }));
+
+export const resetSession: View = answerView<{ readonly session: string }>(({ session }) => ({
+  notes: [`reset ${session}`],
+}));
+
+export const killList: View = listView<Kill>([
+  { title: "stopped", of: targetName, isWhole: true },
+  { title: "since", of: ({ killed_at: at }) => at, isWhole: true },
+  { title: "reason", of: ({ reason }) => reason },
+  { title: "by", of: ({ by }) => by ?? "", isWhole: true },
+  { title: "note", of: ({ note }) => note ?? "" },
+]);
 
 /** The id of a session or principal, or the scope itself. */
 export function targetName({ scope, subject }: KillTarget): string {
   return subject ?? `the whole ${scope}`;
 }
 
-/** `session-v1-…  active  risk 30  actions 12  reviews 1  tools 4  tainted: untrusted  2026-…` */
-function sessionLine(view: SessionView): string {
-  if (view.state === "damaged") return `${view.session}  damaged`;
-  const { session, state, risk, actions, reviews, tools, taints, last_at: last } = view;
-  const counts = [`risk ${risk}`, `actions ${actions}`, `reviews ${reviews}`, `tools ${tools}`];
-  const tainted = taints.length === 0 ? [] : [`tainted: ${taints.join(", ")}`];
-  return [session, state, ...counts, ...tainted, last].join("  ");
-}
-
-function describeSession({ taints, history, ...detail }: SessionDetail): string {
-  const names = taints.map(({ name }) => name);
+function describeSession({ taints, history, ...detail }: Labelled<SessionDetail>): string {
+  const { session, label, state, principal, risk, actions: count, reviews, tools, last_at: last } = detail;
+  const rows: readonly (readonly [string, string | number])[] = [
+    ["session", session],
+    ["label", label === null ? "none" : escapeHidden(label)],
+    ["state", state],
+    ["principal", principal],
+    ["risk", risk],
+    ["actions", count],
+    ["reviews", reviews],
+    ["tools", tools],
+    ["last", last],
+  ];
   const sources = taints.map(
     ({ name, target, tool, at }) => `taint ${name}  ${at}  from ${visibleText(tool)} on ${visibleText(target)}`,
   );
   const actions = history.map(({ at, decision, capability, tool, target }) => {
     return `action  ${at}  ${decision}  ${capability} ${visibleText(tool)} on ${visibleText(target)}`;
   });
-  return [sessionLine({ ...detail, taints: names }), `principal ${detail.principal}`, ...sources, ...actions].join(
-    "\n",
-  );
+  return [...rows.map(([name, value]) => `${name.padEnd(11)}${value}`), ...sources, ...actions].join("\n");
 }

@@ -66,14 +66,52 @@ export async function listSessions(
   const view = new StoreView(store, held.snapshot);
   const ids = await view.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 });
   const texts = await view.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
-  const found = texts.map((text) => {
-    const summary = parseSessionSummary(text ?? "");
-    if (summary === undefined) throw mismatch(tenant);
-    return summary;
-  });
+  const found = texts.map((text) => checkSummary(text ?? "", tenant));
   const next = ids.length > limit ? String(found.at(-1)?.first_seq) : null;
   const firstKept = await readFirstKept(view, tenant);
   return { items: found.filter((summary) => summary.last_seq >= firstKept), next };
+}
+
+/**
+ * A tenant's sessions whose ids begin with `start`, by their ids, at most `limit`; pruned ones are left out. Throws
+ * EVIDENCE_UNAVAILABLE for a summary that this ledger has not written.
+ */
+export async function findSessions(
+  store: EvidenceStore,
+  tenant: string,
+  start: string,
+  limit: number,
+): Promise<readonly SessionSummary[]> {
+  await using held = new HeldSnapshot(store);
+  const view = new StoreView(store, held.snapshot);
+  const first = sessionKey(tenant, start);
+  const found: SessionSummary[] = [];
+  const firstKept = await readFirstKept(view, tenant);
+  for await (const [, text] of view.entries({ gte: first, lt: `${first}~` })) {
+    const summary = checkSummary(text, tenant);
+    if (summary.last_seq >= firstKept && found.push(summary) >= limit) break;
+  }
+  return found;
+}
+
+/** Those of some ids that are sessions of a tenant; pruned ones are left out. Throws as `findSessions` does. */
+export async function readSessions(
+  store: EvidenceStore,
+  tenant: string,
+  ids: readonly string[],
+): Promise<readonly SessionSummary[]> {
+  await using held = new HeldSnapshot(store);
+  const view = new StoreView(store, held.snapshot);
+  const texts = await view.getMany(ids.map((id) => sessionKey(tenant, id)));
+  const found = texts.flatMap((text) => (text === undefined ? [] : [checkSummary(text, tenant)]));
+  const firstKept = await readFirstKept(view, tenant);
+  return found.filter((summary) => summary.last_seq >= firstKept);
+}
+
+function checkSummary(text: string, tenant: string): SessionSummary {
+  const summary = parseSessionSummary(text);
+  if (summary === undefined) throw mismatch(tenant);
+  return summary;
 }
 
 /**

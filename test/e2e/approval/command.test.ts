@@ -41,7 +41,7 @@ describe("gateway approvals", () => {
     const id = await world.hold(args);
     const listed = await run("rita", "approvals", "list");
     expect(listed.stdout).to.match(
-      new RegExp(`^${id}  pending  \\d+ min left  agent  execute echo on recorder  open.review$`, "m"),
+      new RegExp(`^${id}  pending  \\d+ min  agent  execute echo on recorder  open.review$`, "m"),
     );
     const shown = await run("rita", "approvals", "show", id);
     expect([shown.code, shown.stderr]).to.deep.equal([0, ""]);

@@ -162,7 +162,7 @@ describe("a session that spans tools and models", () => {
     ]);
     const list = await gateway(world, "approvals", "list");
     expect(list.stdout.split("\n").find((line) => line.startsWith(`${approval?.id}`))).to.match(
-      / {2}tainted untrusted, injection$/,
+      / {2}untrusted, injection$/,
     );
     const { stdout } = await gateway(world, "approvals", "show", `${approval?.id}`);
     expect(stdout).to.match(/^risk {8}\d+ of 100, its session's \d+$/m);

@@ -253,7 +253,7 @@ describe("stopping more than a session", () => {
           stderr: `gateway: stopped ${name}\n`,
         });
         expect((await type("killed")).stdout).to.match(
-          new RegExp(`^${name}  \\S+Z  operator principal-v1-\\w+  odd\n$`),
+          new RegExp(`^stopped .*\\n${name}  \\S+Z  operator  principal-v1-\\w+  odd\n$`),
         );
         const { items } = await listed("admin");
         expect(JSON.parse((await type("killed", "--json")).stdout)).to.deep.equal(items[0]);

@@ -158,7 +158,7 @@ describe("stopping a session", () => {
       runGateway(["sessions", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys.operator });
     expect(await type("kill", id, "--note", "odd")).to.include({ code: 0, stderr: `gateway: stopped ${id}\n` });
     const listed = (await type("killed")).stdout.split("\n").find((line) => line.startsWith(id));
-    expect(listed).to.match(/^session-v1-[0-9a-f]{64} {2}\S+Z {2}operator principal-v1-[0-9a-f]{64} {2}odd$/);
+    expect(listed).to.match(/^session-v1-[0-9a-f]{64} {2}\S+Z {2}operator {2}principal-v1-[0-9a-f]{64} {2}odd$/);
     expect(await type("release", id, "--reason", "seen to")).to.include({
       code: 0,
       stderr: `gateway: released ${id}\n`,

@@ -150,7 +150,7 @@ describe("a gateway with a webhook", () => {
     const id = receiver.ids[0] as string;
     const listed = await cli("dead-letters");
     expect(listed.stdout).to.match(
-      new RegExp(`^${id}  \\S+Z  ops  approval.pending  refused after 1 attempts, last status 410\\n$`),
+      new RegExp(`^message .*\\n${id}  \\S+Z  ops      approval.pending  refused         1  status 410\\n$`),
     );
     const [letter] = (await cli("dead-letters", "--json")).stdout.split("\n").map((line) => JSON.parse(line || "{}"));
     expect(letter).to.deep.include({ id, webhook: "ops", data: { id: "apr_1", fingerprint: "f" } });

@@ -99,8 +99,8 @@ describe("gateway evidence erase", () => {
   });
 
   for (const [what, args, said] of [
-    ["neither session nor record", ["--field", "*"], "error: expected `--session <id>` or `--seq <number>`"],
-    ["both", ["--session", "s", "--seq", "1", "--field", "*"], "option '--session <id>' cannot be used with option"],
+    ["neither session nor record", ["--field", "*"], "error: expected `--session <name>` or `--seq <number>`"],
+    ["both", ["--session", "s", "--seq", "1", "--field", "*"], "option '--session <name>' cannot be used with option"],
     [
       "another member",
       ["--seq", "1", "--field", "argument.a"],

@@ -266,7 +266,9 @@ describe("gateway evidence keys", () => {
   it("prints public keys for a person", async () => {
     await world.close();
     const { stdout } = await runCommand(["evidence", "keys", "list", "--data", world.dir]);
-    expect(stdout).to.match(/^acme\n {2}[A-Za-z0-9+/]{43}= {2}key [0-9a-f]{16}, from record 0\nglobex\n {2}/);
+    expect(stdout).to.match(
+      /^tenant {2}public key .*\nacme {4}[A-Za-z0-9+/]{43}= {2}[0-9a-f]{16} +0\ntenant .*\nglobex {2}/,
+    );
     expect(stdout).to.not.include("PRIVATE");
   });
 });

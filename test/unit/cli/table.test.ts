@@ -31,6 +31,15 @@ describe("renderTable(columns, rows, width)", () => {
     expect(line).to.equal("\\u{1b}[2Jx      1  a\\u{202e}b\\u{a}c");
   });
 
+  it("cuts no id, and leaves text that is printable already as it is", () => {
+    const ids: readonly Column<Row>[] = [
+      { title: "id", of: ({ name }) => name, isWhole: true },
+      { title: "note", of: ({ note }) => note, isPrintable: true },
+    ];
+    const [, line] = renderTable(ids, [{ name: "i".repeat(60), count: 0, note: `\\u{202e}${"x".repeat(40)}` }], 70);
+    expect(line).to.equal(`${"i".repeat(60)}  \\u{202e}xxx…`);
+  });
+
   const wide = [
     { name: "n".repeat(40), count: 123_456_789, note: "x".repeat(70) },
     { name: "short", count: 1, note: "y".repeat(30) },
