@@ -19,7 +19,7 @@ const allowed = [
   /^dist\/vendor\/[a-z-]+\/(?:LICENSE|[\w./-]+\.(?:js|cjs|wasm)|cjs\/package\.json)$/,
   /^core\/admin\/console\/asset\/[a-z-]+\.(?:css|html|js|svg)$/,
   /^core\/fact\/effect\/table\.json$/,
-  /^core\/cli\/deploy\/(?:Caddyfile|Containerfile|[a-z/-]+\.(?:conf|service|sql|yaml)|README\.md)$/,
+  /^core\/cli\/deploy\/(?:Caddyfile(?:-console)?|Containerfile|[a-z/-]+\.(?:conf|service|sql|yaml)|README\.md)$/,
   /^policy-packs\/(?:FIRST-PACK|README|RULES)\.md$/,
   /^policy-packs\/[a-z-]+\/(?:pack\.yaml|(?:rules|tests)\/[a-z-]+\.yaml|data\/[a-z-]+\.json)$/,
   /^plugins\/[A-Z-]+\.md$/,
