@@ -18,6 +18,8 @@ export interface Recorded {
 export interface Recorder {
   /** Its MCP endpoint. */
   readonly url: string;
+  /** Its log: a `Recorded` as JSON on each line, written before the request is answered. */
+  readonly file: string;
   /** Everything that reached it so far. */
   requests(): Promise<readonly Recorded[]>;
   /** Those of them that call a tool. */
@@ -39,6 +41,7 @@ export async function startRecorder(): Promise<Recorder> {
   const requests = (): Promise<readonly Recorded[]> => readRecord(file);
   return {
     url: `http://127.0.0.1:${ready.port("port")}/mcp`,
+    file,
     requests,
     calls: async () => (await requests()).filter(({ body }) => body.includes('"tools/call"')),
     stop: async () => {
