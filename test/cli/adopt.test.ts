@@ -111,6 +111,17 @@ describe("gateway adopt", () => {
       expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).to.not.include("silent-adopted");
     });
 
+    it("does not write over a change that was made while they were started", async () => {
+      const script = 'echo " " >> "$0"; exec "$1" "$2"';
+      const args = ["-c", script, file, demo.command, ...demo.args];
+      await writeFile(file, JSON.stringify({ mcpServers: { notes: { command: "sh", args } } }));
+      const { code, stderr } = await adopt(file);
+      expect([code, stderr.includes("was changed while its servers were started")]).to.deep.equal([1, true]);
+      expect(await readFile(file, "utf8")).to.match(/^\{.*\} \n( \n)*$/);
+      expect(await readdir(into), "no installation stays").to.deep.equal([]);
+      await rm(into, { recursive: true });
+    });
+
     it("does not put a gateway behind another one", async () => {
       await writeFile(
         file,

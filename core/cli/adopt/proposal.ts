@@ -33,6 +33,7 @@ export function proposeFor(definition: JsonObject, server: ServerHints): Proposa
   const judged = new Judged(nameMeaning(definition, words), annotationsOf(definition));
   judgeActions(judged, given);
   judgeAnnotations(judged);
+  judgeSubject(judged, words);
   judgeArguments(judged, words, given);
   const facts = factsOf(judged, { words, given, definition, server });
   const { capability, reasons } = judged;
@@ -51,11 +52,16 @@ function annotationsOf({ annotations }: JsonObject): Annotations {
   return { readOnly: flag(hints.readOnlyHint), destructive: flag(hints.destructiveHint) };
 }
 
-/** The meaning of the name; where it has no verb, of the title, which is a name for people. */
+/**
+ * The meaning of the name. Where it has no verb, the title, which is a name for people, counts if it speaks of reading and the
+ * server says so too: "send input" may be what runs a command.
+ */
 function nameMeaning({ title, annotations }: JsonObject, words: readonly string[]): NameMeaning | undefined {
-  const shown = isJsonObject(annotations) ? annotations.title : undefined;
-  const titles = [title, shown].filter((each) => typeof each === "string");
-  return [words, ...titles.map(wordsOf)].map(meaningOf).find((each) => each !== undefined);
+  const found = meaningOf(words);
+  const hints = isJsonObject(annotations) ? annotations : {};
+  if (found !== undefined || hints.readOnlyHint !== true) return found;
+  const titles = [title, hints.title].filter((each) => typeof each === "string");
+  return titles.map((each) => meaningOf(wordsOf(each))).find((each) => each?.capability === "read");
 }
 
 /** The capability of a tool while it is judged. It only gets stricter. */
@@ -135,22 +141,38 @@ const outputName =
   /^(?:filename|filepath|(?:out|output|save|dest|destination)(?:file|path|dir|dirpath|folder|to|as)?|\w+filepath)$/;
 const writing = /\b(?:save[sd]?|writes?|written|output)\b/i;
 
-/** Applies what the arguments allow, whatever the name says. */
-function judgeArguments(judged: Judged, words: readonly string[], given: readonly ToolArgument[]): void {
+/** Who changes one of them changes what others may do. */
+const rightWords: ReadonlySet<string> = new Set(
+  "permission permissions role roles acl policy policies collaborator collaborators".split(" "),
+);
+
+/** Applies what the tool is about, whatever its verb is. */
+function judgeSubject(judged: Judged, words: readonly string[]): void {
   const secret = secretWordIn(words);
   if (secret !== undefined && judged.capability === "read")
     judged.atLeast("execute", `it reads what its name calls ${secret}`);
+  if (judged.capability !== "read" && words.some((word) => rightWords.has(word)))
+    judged.atLeast("approve", "its name speaks of rights");
+}
+
+/** Applies what the arguments allow, whatever the name says. */
+function judgeArguments(judged: Judged, words: readonly string[], given: readonly ToolArgument[]): void {
   for (const argument of given) {
-    const { name, plain, isText, description } = argument;
+    const { name, plain, isText } = argument;
     if (!isText) continue;
     if (commandNames.has(plain)) judged.atLeast("execute", `its ${name} is a command`);
     if (codeNames.has(plain)) judged.atLeast("execute", `its ${name} is code`);
     if (isSql(argument, words)) judged.atLeast("execute", `its ${name} is SQL`);
     if (isUrl(argument)) judged.atLeast("network", `its ${name} says where it connects to`);
     if (isAddress(argument, given)) judged.atLeast("network", `its ${name} says whom it is for`);
-    if (outputName.test(plain) && (writing.test(description) || /^(?:out|save|dest)/.test(plain)))
-      judged.atLeast("write", `its ${name} names a file to write`);
+    if (isOutput(argument)) judged.atLeast("write", `its ${name} names a file to write`);
   }
+}
+
+/** A choice such as `json` or `yaml` names no file. */
+function isOutput({ plain, choices, description }: ToolArgument): boolean {
+  if (choices.length > 0 || !outputName.test(plain)) return false;
+  return writing.test(description) || /^(?:out|save|dest)/.test(plain);
 }
 
 function isUrl({ plain, format }: ToolArgument): boolean {

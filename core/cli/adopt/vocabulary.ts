@@ -3,7 +3,7 @@ import { type Capability, capabilities } from "../../action/capability.ts";
 /** Verbs of tool names by what they do. A word that is not here says nothing, and a tool without one counts as `execute`. */
 const verbs: Readonly<Record<Capability, string>> = {
   read: `get list read search find fetch show view describe lookup look count check inspect retrieve resolve browse compare
-    analyze analyse extract status diff tree stat info history preview validate verify snapshot echo wait query scan watch map
+    analyze analyse extract status diff tree stat info history preview validate verify snapshot screenshot echo wait query scan watch map
     audit take help explain estimate calculate compute load peek`,
   generate: "generate ask chat prompt summarize summarise summarizer translate imagine research infer completion llm",
   network: `send email notify message share navigate goto visit crawl scrape request reply forward invite upload ping connect
@@ -13,7 +13,7 @@ const verbs: Readonly<Record<Capability, string>> = {
     register upsert import attach detach close mark emulate resize init initialize configure mkdir touch store record download
     complete`,
   execute: `run exec execute eval evaluate invoke call trigger start stop launch spawn install shell bash command script terminal
-    click type press drag fill hover handle test build compile restart reboot automate perform open select`,
+    click type press drag fill hover handle test build compile restart reboot automate perform open select interact`,
   approve: "approve merge grant authorize authorise confirm elevate",
   deploy: "deploy release rollout promote migrate apply publish provision rollback",
   delete: `delete remove drop destroy purge erase truncate wipe clear reset uninstall revoke unlink rm rmdir kill terminate cancel

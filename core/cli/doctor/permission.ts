@@ -19,11 +19,11 @@ export const checkPermissions: DoctorCheck = async ({ config }) => {
     : faults;
 };
 
-/** The data folder, its keys, and keys next to the configuration. */
+/** The data folder, its keys, and keys and environment files next to the configuration. */
 async function secretPaths({ dataDir, source }: GatewayConfig): Promise<readonly string[]> {
   const keys = join(dataDir, "keys");
   const folder = source === null ? dataDir : dirname(source);
-  const keyFiles = (await entriesOf(folder)).filter((name) => /\.(?:key|pem)$/.test(name));
+  const keyFiles = (await entriesOf(folder)).filter((name) => /\.(?:key|pem|env)$/.test(name));
   return [
     dataDir,
     ...["state", "high-water", "keys"].map((name) => join(dataDir, name)),

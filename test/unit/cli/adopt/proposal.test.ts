@@ -30,6 +30,8 @@ describe("proposeFor(definition, server)", () => {
     ["deploy_function", "deploy"],
     ["merge_pull_request", "approve"],
     ["ask_model", "generate"],
+    ["set_permissions", "approve"],
+    ["list_permissions", "read"],
     ["get_env", "execute"],
     ["read_api_key", "execute"],
     ["frobnicate", "execute"],
@@ -80,9 +82,13 @@ describe("proposeFor(definition, server)", () => {
     expect(capabilityOf("frobnicate", {}, { annotations: { destructiveHint: true } })).to.equal("delete");
   });
 
-  it("takes the title for a name where the name says nothing, and never against it", () => {
-    expect(capabilityOf("network_activity", {}, { title: "List requests" })).to.equal("read");
-    expect(capabilityOf("delete_all", {}, { title: "List requests" })).to.equal("delete");
+  it("takes the title for a name where the name says nothing, if both it and the server speak of reading", () => {
+    const reads = { annotations: { readOnlyHint: true } };
+    expect(capabilityOf("network_activity", {}, { title: "List requests", ...reads })).to.equal("read");
+    expect(capabilityOf("network_activity", {}, { title: "List requests" })).to.equal("execute");
+    expect(capabilityOf("process_input", {}, { title: "Send input to a process", ...reads })).to.equal("execute");
+    expect(capabilityOf("process_input", {}, { title: "Write input" })).to.equal("execute");
+    expect(capabilityOf("delete_all", {}, { title: "List requests", ...reads })).to.equal("delete");
   });
 
   it("looks at what arguments allow", () => {
@@ -94,6 +100,8 @@ describe("proposeFor(definition, server)", () => {
       "write",
     );
     expect(capabilityOf("get_page", { filename: { type: "string", description: "what to read" } })).to.equal("read");
+    expect(capabilityOf("get_page", { output: { type: "string", enum: ["json", "yaml"] } })).to.equal("read");
+    expect(capabilityOf("get_page", { output: text })).to.equal("write");
     expect(capabilityOf("get_review", { event: { type: "string", enum: ["COMMENT", "APPROVE"] } })).to.equal("approve");
     expect(capabilityOf("get_thing", { action: { type: "string", enum: ["list", "delete"] } })).to.equal("delete");
     expect(capabilityOf("things", { action: { type: "string", enum: ["list", "get"] } })).to.equal("read");

@@ -84,6 +84,7 @@ describe("doctor: who gets in", () => {
       ["data/keys/tickets/one.pem", 0o604, 0o600],
       ["admin.key", 0o644, 0o600],
       ["signing-key.pem", 0o640, 0o600],
+      ["servers.env", 0o644, 0o600],
       ["gateway.yaml", 0o666, 0o600],
       ["trust.yaml", 0o602, 0o600],
       ["policy-packs/baseline", 0o777, 0o755],
@@ -92,6 +93,7 @@ describe("doctor: who gets in", () => {
     before(async () => {
       await mkdir(join(world.dataDir, "keys", "tickets"), { recursive: true, mode: 0o700 });
       await writeFile(join(world.dataDir, "keys", "tickets", "one.pem"), "", { mode: 0o600 });
+      await writeFile(join(world.folder, "servers.env"), "", { mode: 0o600 });
     });
 
     for (const [name, wrong, right] of mistakes) {
