@@ -1,8 +1,12 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { parse } from "yaml";
@@ -131,7 +135,33 @@ describe("gateway adopt", () => {
     });
   });
 
-  describe("on two servers, one that is switched off and one that never answers", () => {
+  describe("on a server over HTTP", () => {
+    let server: Server;
+
+    before(async () => {
+      server = createServer((request, response) => void answerMcp(request, response));
+      await once(server.listen(0, "127.0.0.1"), "listening");
+    });
+
+    after(() => server.close());
+
+    it("reads its tools with the secret that its client has, and leaves the one that signs in by itself", async () => {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+      const remote = { type: "http", url, headers: { Authorization: `Bearer ${secret}` } };
+      await writeFile(file, JSON.stringify({ mcpServers: { remote, alone: { type: "http", url } } }));
+      const { code, stdout, stderr } = await adopt(file, "--dry-run", "--json");
+      expect(code, stderr).to.equal(0);
+      const said = JSON.parse(stdout);
+      expect(said.tools.map(({ tool, capability }: ToolSaid) => [tool, capability])).to.deep.equal([
+        ["get_page", "read"],
+      ]);
+      expect(said.left).to.have.length(1);
+      expect(said.left[0].name).to.equal("alone");
+      expect(stdout).to.not.include(secret);
+    });
+  });
+
+  describe("on two servers, beside one that is switched off", () => {
     let original: string;
 
     before(async () => {
@@ -283,3 +313,27 @@ describe("gateway adopt", () => {
     });
   });
 });
+
+interface ToolSaid {
+  readonly tool: string;
+  readonly capability: string;
+}
+
+/** An MCP server with one tool, for those who know the secret. */
+async function answerMcp(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { id, method } = JSON.parse((await text(request)) || "{}");
+  const results: Readonly<Record<string, object>> = {
+    initialize: {
+      protocolVersion: "2025-11-25",
+      capabilities: { tools: {} },
+      serverInfo: { name: "remote", version: "1.0.0" },
+    },
+    "tools/list": { tools: [{ name: "get_page", inputSchema: { type: "object" } }] },
+  };
+  const isKnown = request.headers.authorization === `Bearer ${secret}`;
+  const result = results[method];
+  if (!isKnown || id === undefined) return void response.writeHead(isKnown ? 202 : 401).end();
+  const error = { code: -32601, message: "method not found" };
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify({ jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) }));
+}

@@ -141,7 +141,7 @@ const outputName =
   /^(?:filename|filepath|(?:out|output|save|dest|destination)(?:file|path|dir|dirpath|folder|to|as)?|\w+filepath)$/;
 const writing = /\b(?:save[sd]?|writes?|written|output)\b/i;
 
-/** Who changes one of them changes what others may do. */
+/** Words for rights: to change one of them is to change what others may do. */
 const rightWords: ReadonlySet<string> = new Set(
   "permission permissions role roles acl policy policies collaborator collaborators".split(" "),
 );
