@@ -251,6 +251,10 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   };
 }
 
+const chainWorker = new URL("./chain-worker.js", import.meta.url);
+/** A shorter chain is read before a thread has begun. */
+const minThreadRecords = 4_096;
+
 type EvidenceParts = Pick<
   Parts,
   "store" | "ledger" | "evidenceJobs" | "retentionSchedule" | "witnessPublisher" | "notifier" | "exporter" | "backups"
@@ -281,6 +285,7 @@ async function openEvidence(
     outerMark,
     fieldPolicy: evidence,
     recordRules: evidenceRules,
+    readingThread: { program: chainWorker, minRecords: minThreadRecords },
     observer: metrics.evidence,
     pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),
     writerId: newId(),
@@ -309,7 +314,7 @@ async function openEvidence(
   const exporter = new SessionExport({ ...ports, ledger });
   const journal = ledger.approvals;
   const forget = (tenant: string, firstKept: number) => pruneApprovals({ store, journal }, tenant, firstKept);
-  const evidenceJobs = new EvidenceJobs({ ...ports, ledger, forget, newId, elapsedMs });
+  const evidenceJobs = new EvidenceJobs({ ...ports, stateDir, ledger, forget, newId, elapsedMs });
   const retentionSchedule = new RetentionSchedule({
     ...ports,
     ...evidence,

@@ -1,5 +1,6 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { findDamageInThread } from "../store/damage-thread.ts";
 import { backgroundPace, Pace } from "../store/pace.ts";
 import { rewriteRange } from "../store/rewrite.ts";
 import type { Ledger } from "./ledger.ts";
@@ -42,6 +43,8 @@ export interface EraseResult {
 
 export interface EvidenceJobsOptions {
   readonly store: EvidenceStore;
+  /** The folder of the store's files; null for a store in memory. */
+  readonly stateDir: string | null;
   readonly ledger: Pick<Ledger, "erase" | "findErased" | "prune" | "recordEvent">;
   /** Deletes what other features keep about a tenant's records before `firstKept`; durable when it resolves. */
   readonly forget: (tenant: string, firstKept: number) => Promise<void>;
@@ -110,8 +113,12 @@ export class EvidenceJobs {
     return this.#byTenant.get(tenant) ?? [];
   }
 
-  /** The pace of a verification that a person waits for. */
-  newWatch(): VerifyWatch {
+  /**
+   * Checks the files of the store, and returns the pace of a verification that a person waits for. Throws
+   * EVIDENCE_UNAVAILABLE for damage in any file, STOPPING after `close`.
+   */
+  async beginWatch(): Promise<VerifyWatch> {
+    await this.#checkFiles();
     const { elapsedMs } = this.#options;
     return { pace: new Pace({ ...attendedPace, elapsedMs, signal: this.#stop.signal }) };
   }
@@ -139,6 +146,17 @@ export class EvidenceJobs {
     }
   }
 
+  /** The database would return what it finds, end the process at some of it, and write the rest anew as if it were sound. */
+  async #checkFiles(): Promise<void> {
+    const { stateDir, onWarning } = this.#options;
+    const damage = stateDir === null ? undefined : await findDamageInThread(stateDir, this.#stop.signal);
+    if (damage === undefined) return;
+    const { file, offset, reason } = damage;
+    onWarning("store_damaged", { file, offset, reason });
+    const found = `\`${file}\` of the store is damaged at byte ${offset}: ${reason}`;
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", `${found}; restore the newest backup`);
+  }
+
   async #perform(
     tenant: string,
     by: string,
@@ -149,6 +167,7 @@ export class EvidenceJobs {
     const { signal } = this.#stop;
     const pace = new Pace({ ...backgroundPace, elapsedMs, signal });
     const compact: Compact = (range) => rewriteRange(store, range, signal);
+    await this.#checkFiles();
     if (task.kind === "erase") {
       const { fields, seqs } = await ledger.erase(tenant, { ...task, by }, compact, pace);
       return { fields, seqs };

@@ -55,12 +55,12 @@ export function evidenceHandlers({
         : replyWith(renderHtml(report), { type: "text/html; charset=utf-8", headers });
     },
     verifyAudit: async (caller) => {
-      const report = await ledger.verify(caller.tenant, evidenceJobs.newWatch());
+      const report = await ledger.verify(caller.tenant, await evidenceJobs.beginWatch());
       if (report.ok) await recordVerification(caller, "audit.verify");
       return report;
     },
     verifyEvidence: async (caller) => {
-      const report = await ledger.verify(caller.tenant, evidenceJobs.newWatch());
+      const report = await ledger.verify(caller.tenant, await evidenceJobs.beginWatch());
       const witnesses = await witnessPublisher.ask(caller.tenant);
       // A witness that contradicts the chain is believed.
       const contradicted = witnesses.some(({ verdict }) => verdict === "behind" || verdict === "forked");

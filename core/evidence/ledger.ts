@@ -26,13 +26,15 @@ import { Writer } from "./chain/writer.ts";
 import type { KeyStore } from "./key/key-folder.ts";
 import type { WrappingKeyStore } from "./key/wrapping-key.ts";
 import { type Disclosure, discloseRecord, FieldHider, type FieldPolicy } from "./private/private-field.ts";
+import { type ChainReading, LocalReading } from "./reading/chain-reading.ts";
+import { ThreadReading } from "./reading/thread-reading.ts";
 import type { EvidenceStore } from "./record/key-space.ts";
 import type { ActionRecord, EventKind, EvidenceRecord } from "./record/record.ts";
 import { type Reader, readFault, rootMessage } from "./record/store-view.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./retention/erasure.ts";
 import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention/retention.ts";
 import type { RecordRules } from "./verify/record-rule.ts";
-import { type VerifyReport, type VerifyWatch, verifyChain } from "./verify/verification.ts";
+import type { VerifyReport, VerifyWatch } from "./verify/verification.ts";
 
 /** Kinds that callers record; those that introduce a signing key or record a pruning are the ledger's own. */
 type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
@@ -57,6 +59,7 @@ export class Ledger {
   readonly #highWater: HighWater;
   readonly #chains: ChainTable;
   readonly #writer: Writer;
+  readonly #reading: ChainReading;
   readonly #erasure: Erasure;
   readonly #retention: Retention;
   readonly #recovery: Recovery;
@@ -96,7 +99,9 @@ export class Ledger {
     });
     const upkeep = { store, chains: this.#chains, writer: this.#writer, random };
     this.#erasure = new Erasure(upkeep);
-    this.#retention = new Retention({ ...upkeep, verify: (tenant, watch) => this.verify(tenant, watch) });
+    this.#reading = this.#openReading(options);
+    const verify = (tenant: string, watch: VerifyWatch): Promise<VerifyReport> => this.verify(tenant, watch);
+    this.#retention = new Retention({ ...upkeep, reading: this.#reading, verify });
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
@@ -203,13 +208,7 @@ export class Ledger {
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on; a refused one fails. */
   async verify(tenant: string, watch: VerifyWatch = {}): Promise<VerifyReport> {
-    const report = await verifyChain(
-      this.#store,
-      tenant,
-      this.#highWater.marks.get(tenant),
-      this.#options.recordRules,
-      watch,
-    );
+    const report = await this.#reading.verify(tenant, this.#highWater.marks.get(tenant), watch);
     const refused = this.#chains.refusals.get(tenant);
     if (report.firstBad === undefined) return refused === undefined ? report : { ...report, ok: false, refused };
     const { seq, detail } = report.firstBad;
@@ -251,6 +250,13 @@ export class Ledger {
 
   #durableMarks(): readonly Mark[] {
     return this.#chains.tenants.flatMap((tenant) => this.#highWater.marks.get(tenant) ?? []);
+  }
+
+  #openReading({ store, recordRules, readingThread }: LedgerOptions): ChainReading {
+    const local = new LocalReading(store, recordRules);
+    if (readingThread === undefined) return local;
+    const countRecords = (tenant: string): number => (this.#chains.peek(tenant)?.head.seq ?? -1) + 1;
+    return new ThreadReading({ ...readingThread, store, local, countRecords });
   }
 
   async #closeOuterMark(): Promise<void> {
@@ -312,6 +318,8 @@ export interface LedgerOptions {
   readonly fieldPolicy: FieldPolicy;
   /** The rules of the features that `verify` checks. */
   readonly recordRules: RecordRules;
+  /** The program of the threads that read chains of at least so many records; absent where nothing is served meanwhile. */
+  readonly readingThread?: { readonly program: URL; readonly minRecords: number };
   readonly clock: Clock;
   readonly random: Random;
   /** Names this installation in every record. */

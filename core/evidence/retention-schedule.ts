@@ -6,6 +6,7 @@ import type { ChainStatus } from "./chain/chain-table.ts";
 import type { EvidenceJobs } from "./evidence-jobs.ts";
 import { type EvidenceStore, partRange, recordKey, recordParts } from "./record/key-space.ts";
 import type { EvidenceRecord } from "./record/record.ts";
+import { StoreView } from "./record/store-view.ts";
 import { findCut } from "./retention/cut.ts";
 import { isKept } from "./retention/retention-rule.ts";
 import { readFirstKept } from "./tree/pruned-prefix.ts";
@@ -104,7 +105,7 @@ export class RetentionSchedule {
   async #canPrune(tenant: string, firstKept: number, before: string): Promise<boolean> {
     const { store, elapsedMs } = this.#options;
     const pace = new Pace({ ...backgroundPace, elapsedMs, signal: this.#stop.signal });
-    const { removed } = await findCut(store, tenant, firstKept, before, pace);
+    const { removed } = await findCut(new StoreView(store), tenant, firstKept, before, pace);
     return removed > 0 || (await this.#isInterrupted(tenant, firstKept));
   }
 

@@ -1,13 +1,12 @@
-import { getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
+import { lowerPriority } from "../store/thread-priority.ts";
 import { PluginBreach } from "./breach.ts";
 import { PluginMachine } from "./plugin-machine.ts";
 import type { PoolOrder, PoolReply } from "./plugin-pool.ts";
 
 const maxMachines = 8;
 
-// Linux has a priority per thread; elsewhere this would change the whole process.
-if (process.platform === "linux") setPriority(Math.min(19, getPriority() + 10));
+lowerPriority();
 
 /** The machines of this thread, least recently used first. */
 const machines = new Map<number, PluginMachine>();

@@ -3,11 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** A quarter of the event loop's time, two milliseconds at once: for work that nobody waits for. */
 export const backgroundPace = { sliceMs: 2, restRatio: 3 } as const;
 
-interface PaceOptions {
+/** The slices of some work and the rests between them. */
+export interface Rhythm {
   /** Time for which the work may hold the event loop. */
   readonly sliceMs: number;
   /** Rests last so many times as long as the slice before. */
   readonly restRatio: number;
+}
+
+interface PaceOptions extends Rhythm {
   /** Monotonic, with fractions of a millisecond. */
   readonly elapsedMs: () => number;
   /** Ends the work at its next rest. */
@@ -22,6 +26,16 @@ export class Pace {
   constructor(options: PaceOptions) {
     this.#options = options;
     this.#beganMs = options.elapsedMs();
+  }
+
+  /** The rhythm, for a part of the work that another thread does. */
+  get rhythm(): Rhythm {
+    const { sliceMs, restRatio } = this.#options;
+    return { sliceMs, restRatio };
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
   }
 
   /**

@@ -1,32 +1,6 @@
-import type { AbstractSnapshot } from "abstract-level";
+import { heldSnapshots } from "./held-snapshot.ts";
 import type { KeyRange } from "./key-range.ts";
 import { compactRange, type Store } from "./open.ts";
-
-const heldByStore = new WeakMap<Store, Set<Promise<void>>>();
-
-/** A snapshot of a store that `rewriteRange` waits for. */
-export class HeldSnapshot implements AsyncDisposable {
-  readonly snapshot: AbstractSnapshot;
-  readonly #held: Set<Promise<void>>;
-  readonly #closed: Promise<void>;
-  #markClosed: () => void = () => {};
-
-  constructor(store: Store) {
-    this.snapshot = store.snapshot();
-    this.#closed = new Promise((resolve) => {
-      this.#markClosed = resolve;
-    });
-    this.#held = heldByStore.get(store) ?? new Set();
-    this.#held.add(this.#closed);
-    heldByStore.set(store, this.#held);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.snapshot.close();
-    this.#held.delete(this.#closed);
-    this.#markClosed();
-  }
-}
 
 /**
  * Rewrites every file that holds keys of the range: when it resolves, values that were overwritten or deleted there are
@@ -34,7 +8,7 @@ export class HeldSnapshot implements AsyncDisposable {
  * are waited for. Rejects with the signal's reason where that ends the wait.
  */
 export async function rewriteRange(store: Store, { gte, lt }: KeyRange, signal?: AbortSignal): Promise<void> {
-  await settled([...(heldByStore.get(store) ?? [])], signal);
+  await settled(heldSnapshots(store), signal);
   // A compaction rewrites the files that overlap what lies above them. A value and its deletion that came down together,
   // while a snapshot saw the value, have nothing above them: so two deletions of nothing span the range. No key ends so.
   const [first, last] = [`${gte}\0`, `${lt}\0`];

@@ -26,12 +26,26 @@ const rate = 50;
 const before = "2026-06-01T00:00:00.000Z";
 const key = "bench-key-not-a-secret";
 
+/** A call: when it was sent, by the clock of this process, and how long it took. */
+interface Call {
+  readonly atMs: number;
+  readonly tookMs: number;
+}
+
+/** A part of the prune that ended, by what the job says of itself. */
+interface Part {
+  readonly name: string;
+  readonly endMs: number;
+}
+
+interface Pruning {
+  readonly job: EvidenceJob;
+  readonly parts: readonly Part[];
+}
+
 interface Watched {
-  readonly calls: number;
+  readonly calls: readonly Call[];
   readonly refused: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly worstMs: number;
   /** Of a request that needs nothing but the main thread; as long as that was held at once, at least. */
   readonly heldMs: number;
 }
@@ -78,22 +92,42 @@ async function measure(gateway: RunningGateway): Promise<void> {
   const { mainUs, otherUs } = costSince(usage);
   const took = (performance.now() - began) / 1_000;
   for (const [name, each] of Object.entries({ quiet, during })) print(lineOf(name, each));
-  const { result, state } = await job;
+  const { parts, job: ended } = await job;
+  let from = began;
+  for (const { name, endMs } of parts) {
+    const calls = during.calls.filter(({ atMs }) => atMs >= from && atMs < endMs);
+    print(`  ${name}: ${((endMs - from) / 1_000).toFixed(1)} s, ${calls.length} calls, ${timesOf(calls)}`);
+    from = endMs;
+  }
+  const { result, state } = ended;
   print(`the prune: ${state}, ${JSON.stringify(result)}, ${took.toFixed(1)} s`);
   print(`CPU meanwhile: ${(mainUs / 1e6).toFixed(1)} s main, ${(otherUs / 1e6).toFixed(1)} s other threads`);
   await verify(gateway);
 }
 
-async function prune(gateway: RunningGateway): Promise<EvidenceJob> {
+async function prune(gateway: RunningGateway): Promise<Pruning> {
   const headers = { "x-api-key": key, "content-type": "application/json" };
   const url = `${gateway.adminUrl}/admin/v1/evidence`;
   const begun = await fetch(`${url}/prune`, { method: "POST", headers, body: JSON.stringify({ before }) });
   if (begun.status !== 202) throw new Error(`expected 202, got ${begun.status}: ${await begun.text()}`);
+  const seen: { readonly atMs: number; readonly job: EvidenceJob }[] = [];
   for (;;) {
     await sleep(250);
     const { items } = (await (await fetch(`${url}/jobs`, { headers })).json()) as { items: readonly EvidenceJob[] };
     const [job] = items;
-    if (job?.state === "complete" || job?.state === "failed") return job;
+    if (job === undefined) continue;
+    const nowMs = performance.now();
+    seen.push({ atMs: nowMs, job });
+    if (job.state !== "complete" && job.state !== "failed") continue;
+    const ends = (hasEnded: (job: EvidenceJob) => boolean): number =>
+      seen.find((each) => hasEnded(each.job))?.atMs ?? nowMs;
+    const parts = [
+      { name: "verify", endMs: ends(({ verified }) => verified === job.verified) },
+      { name: "find the cut", endMs: ends(({ deleted }) => deleted > 0) },
+      { name: "delete", endMs: ends(({ deleted }) => deleted === job.deleted) },
+      { name: "rewrite", endMs: nowMs },
+    ];
+    return { job, parts };
   }
 }
 
@@ -105,7 +139,7 @@ async function watch(gateway: RunningGateway, end: Promise<unknown>): Promise<Wa
   });
   const client = new Pool(gateway.url, { connections: 64, pipelining: 1 });
   const health = new Client(gateway.url);
-  const latencies: number[] = [];
+  const calls: Call[] = [];
   const pending = new Set<Promise<void>>();
   let [refused, heldMs] = [0, 0];
   const held = (async () => {
@@ -114,12 +148,12 @@ async function watch(gateway: RunningGateway, end: Promise<unknown>): Promise<Wa
   const start = performance.now();
   for (let count = 0; !isOver; count++) {
     const call = (async () => {
-      latencies.push(
-        await timeOf(async () => {
-          const { status, text } = await ask(client, "POST", "/mcp", count);
-          if (status !== 200 || text.includes('"isError":true')) refused++;
-        }),
-      );
+      const atMs = performance.now();
+      const tookMs = await timeOf(async () => {
+        const { status, text } = await ask(client, "POST", "/mcp", count);
+        if (status !== 200 || text.includes('"isError":true')) refused++;
+      });
+      calls.push({ atMs, tookMs });
     })();
     pending.add(call);
     void call.finally(() => pending.delete(call));
@@ -127,14 +161,7 @@ async function watch(gateway: RunningGateway, end: Promise<unknown>): Promise<Wa
   }
   await Promise.all([...pending, held]);
   await Promise.all([client.close(), health.close()]);
-  return {
-    calls: latencies.length,
-    refused,
-    p50Ms: quantile(latencies, 0.5),
-    p99Ms: quantile(latencies, 0.99),
-    worstMs: quantile(latencies, 1),
-    heldMs,
-  };
+  return { calls, refused, heldMs };
 }
 
 interface Answer {
@@ -162,9 +189,14 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-function lineOf(name: string, { calls, refused, p50Ms, p99Ms, worstMs, heldMs }: Watched): string {
-  const times = [p50Ms, p99Ms, worstMs].map((ms) => ms.toFixed(1)).join(" / ");
-  return `${name}: ${calls} calls, ${refused} refused, p50 / p99 / worst ${times} ms; /health at worst ${heldMs.toFixed(1)} ms`;
+function lineOf(name: string, { calls, refused, heldMs }: Watched): string {
+  return `${name}: ${calls.length} calls, ${refused} refused, ${timesOf(calls)}; /health at worst ${heldMs.toFixed(1)} ms`;
+}
+
+function timesOf(calls: readonly Call[]): string {
+  const took = calls.map(({ tookMs }) => tookMs);
+  const times = [0.5, 0.99, 1].map((share) => quantile(took, share).toFixed(1));
+  return `p50 / p99 / worst ${times.join(" / ")} ms`;
 }
 
 async function verify(gateway: RunningGateway): Promise<void> {

@@ -14,6 +14,7 @@ import { isAction, readRecord } from "../record/record-text.ts";
 import { type Reader, readFault, StoreView } from "../record/store-view.ts";
 import { StateStore } from "../state/state-store.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
+import { leafHash, TreeFault, verifyInclusion } from "../tree/merkle.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import {
   type BundleContent,
@@ -92,16 +93,16 @@ export class SessionExport {
   async collect(tenant: string, action: string, request: ExportRequest): Promise<CollectedSession> {
     const { store, ledger, clock } = this.#parts;
     const { session, by } = request;
-    await countRecords(store, tenant, session);
-    // Before the record below: whatever the checkpoint does not cover is younger than this.
-    const created = new Date(clock()).toISOString();
-    await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
     try {
+      await countRecords(store, tenant, session);
+      // Before the record below: whatever the checkpoint does not cover is younger than this.
+      const created = new Date(clock()).toISOString();
+      await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
       await using held = await this.#states.hold(tenant);
       const view = new StoreView(store, held.snapshot);
       return await this.#read(view, { tenant, session, created }, request);
     } catch (error) {
-      throw readFault(error);
+      throw error instanceof TreeFault ? unavailable(tenant, `cannot be proven: ${error.message}`) : readFault(error);
     }
   }
 
@@ -124,7 +125,7 @@ export class SessionExport {
       texts: read.map(({ text }) => text),
       checkpoint: shown.checkpoint,
       states: shown.states,
-      proofs: await this.#prove(view, tenant, checkpoint, seqs),
+      proofs: await this.#prove(view, tenant, checkpoint, read),
       keyId: history.keysAt(checkpoint.size).at(-1)?.id ?? "",
       fields: withhold(await this.#readFields(view, read, request.disclose), request.redact),
     };
@@ -132,15 +133,24 @@ export class SessionExport {
     return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
   }
 
+  /** Proofs of the records, and of the last under the checkpoint. A record that its proof does not fit is not shown. */
   async #prove(
     view: StoreView,
     tenant: string,
-    { size }: SignedCheckpoint,
-    seqs: readonly number[],
+    { size, root }: SignedCheckpoint,
+    read: readonly BundledRecord[],
   ): Promise<ReadonlyMap<number, readonly string[]>> {
     const tiles = new TileReader(view, tenant);
     const proofs = new Map<number, readonly string[]>();
-    for (const seq of new Set([...seqs, size - 1])) proofs.set(seq, hexOf(await tiles.inclusionProof(seq, size)));
+    proofs.set(size - 1, hexOf(await tiles.inclusionProof(size - 1, size)));
+    for (const { record, hash } of read) {
+      const { seq } = record;
+      const proof = await tiles.inclusionProof(seq, size);
+      if (!verifyInclusion(leafHash(hash), seq, size, proof, root)) {
+        throw unavailable(tenant, `does not hold record ${seq} as its tree says`);
+      }
+      proofs.set(seq, hexOf(proof));
+    }
     return proofs;
   }
 

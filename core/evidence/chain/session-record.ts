@@ -1,8 +1,10 @@
+import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject, parseKept } from "../../action/json.ts";
 import type { SessionScope } from "../../action/principal.ts";
-import { HeldSnapshot } from "../../store/rewrite.ts";
+import { HeldSnapshot } from "../../store/held-snapshot.ts";
 import {
+  checkpointKey,
   type EvidenceStore,
   eventRange,
   keyRecordRange,
@@ -14,9 +16,10 @@ import {
   sessionRecordRange,
 } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
-import type { EventKind, EvidenceRecord } from "../record/record.ts";
+import type { ActionRecord, EventKind, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import { type Reader, StoreView } from "../record/store-view.ts";
+import { parseCheckpoint } from "../tree/checkpoint.ts";
 import { readFirstKept } from "../tree/pruned-prefix.ts";
 
 /** One session in a list of sessions. */
@@ -138,7 +141,34 @@ export async function listRecords(
   const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, Number(seq))));
   if (texts.length !== end - from) throw mismatch(tenant);
   const items = texts.map((text, offset) => readEntry(text, tenant, session, from + offset));
+  await checkLinks(
+    view,
+    tenant,
+    texts.map((text) => sha256Hex(text ?? "")),
+    items,
+  );
   return { items, next: end < total ? String(end) : null };
+}
+
+/**
+ * Throws EVIDENCE_UNAVAILABLE unless the bytes of neighbouring records are those that the session and the chain go on from:
+ * a disk may return others.
+ */
+async function checkLinks(
+  view: StoreView,
+  tenant: string,
+  hashes: readonly string[],
+  items: readonly ActionRecord[],
+): Promise<void> {
+  for (const [at, { session }] of items.entries()) {
+    if (at > 0 && session.prev_hash !== hashes[at - 1]) throw mismatch(tenant);
+  }
+  const seq = items.at(-1)?.seq ?? -1;
+  const text = await view.get(recordKey(tenant, seq + 1));
+  const next = text === undefined ? undefined : readRecord(text);
+  if (next !== undefined && isChainFault(next)) throw mismatch(tenant);
+  const linked = next?.prev_hash ?? parseCheckpoint((await view.get(checkpointKey(tenant))) ?? "")?.head;
+  if (linked !== hashes.at(-1)) throw mismatch(tenant);
 }
 
 /** Counts the records of a session. Throws NOT_FOUND for one that this tenant does not have, or no longer has. */
@@ -162,7 +192,7 @@ async function findFirstIndex(view: StoreView, tenant: string, session: string):
   throw mismatch(tenant);
 }
 
-function readEntry(text: string | undefined, tenant: string, session: string, index: number): EvidenceRecord {
+function readEntry(text: string | undefined, tenant: string, session: string, index: number): ActionRecord {
   const record = text === undefined ? undefined : readRecord(text);
   if (record === undefined || isChainFault(record) || !isAction(record) || record.tenant !== tenant)
     throw mismatch(tenant);

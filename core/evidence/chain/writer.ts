@@ -31,6 +31,11 @@ import {
 } from "./seal.ts";
 import { parseSessionSummary, type SessionSummary } from "./session-record.ts";
 
+/** The place of an action in its chain and its session. */
+export type PlacedAction = Pick<ActionRecord, "tenant" | "seq"> & {
+  readonly session: Pick<ActionRecord["session"], "id" | "index">;
+};
+
 /** A step of an action that has its place and its bytes, and is not accepted yet. */
 interface SealedAction {
   readonly sealed: Sealed<ActionRecord>;
@@ -63,7 +68,7 @@ export class Writer {
   /** Seals a step of an action at the next place of its chain and session; `appendAction` takes that place. */
   sealAction(chain: EvidenceChain, content: ActionContent): SealedAction {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
-    const place = this.#sessions.next(chain.tenant, content.session);
+    const place = this.#sessions.next(chain, content.session);
     return { sealed: sealActionRecord(content, chain, place.session, this.#stamp), place };
   }
 
@@ -106,15 +111,15 @@ export class Writer {
   }
 
   /**
-   * Deletes pruned records by `operations`, in the order of what is appended, and the sessions that end with one of
+   * Deletes the keys of pruned records, in the order of what is appended, and the sessions that end with one of
    * `lasts`: an action of theirs from this turn on begins the session anew. Resolves when that is durable.
    */
-  async deleteRecords(operations: readonly BatchOperation[], lasts: readonly ActionRecord[]): Promise<void> {
+  async deleteRecords(keys: readonly string[], lasts: readonly PlacedAction[]): Promise<void> {
     // Not bounded: it is one batch at a time, and a queue that is full must not end a prune.
     this.commit.admit("outcome");
     const ended = lasts.flatMap((last) => this.#sessions.end(last));
     try {
-      await this.commit.submitWrites([...operations, ...ended]);
+      await this.commit.submitWrites([...keys, ...ended].map((key) => ({ type: "del", key })));
     } finally {
       this.#sessions.forgetEnded(lasts);
     }
@@ -175,9 +180,10 @@ export class SessionHeads {
   }
 
   /** The place of the session's next record. Throws EVIDENCE_UNAVAILABLE where the store contradicts the chain. */
-  next(tenant: string, scope: SessionScope): SessionPlace {
+  next(chain: Pick<EvidenceChain, "tenant" | "head">, scope: SessionScope): SessionPlace {
+    const { tenant } = chain;
     const key = sessionKey(tenant, scope.id);
-    const head = this.#heads.get(key) ?? (this.#ended.has(key) ? undefined : this.#load(key, tenant, scope.id));
+    const head = this.#heads.get(key) ?? (this.#ended.has(key) ? undefined : this.#load(key, chain, scope.id));
     const session = {
       id: scope.id,
       index: head?.summary.records ?? 0,
@@ -205,23 +211,21 @@ export class SessionHeads {
   }
 
   /**
-   * Ends the session whose last record is `last`, and returns the writes that delete it; none where it goes on. Its next
+   * Ends the session whose last record is `last`, and returns the keys that go with it; none where it goes on. Its next
    * record is its first from this turn on, whatever the store says until `forgetEnded`.
    */
-  end({ tenant, seq, session: { id, index } }: ActionRecord): BatchOperation[] {
+  end({ tenant, seq, session: { id, index } }: PlacedAction): string[] {
     const key = sessionKey(tenant, id);
     if (this.#ended.has(key)) return [];
     const summary = this.#heads.get(key)?.summary ?? parseSessionSummary(this.#get(key) ?? "");
     if (summary?.last_seq !== seq) return [];
     this.#heads.delete(key);
     this.#ended.add(key);
-    return [key, sessionKey(tenant, id, index), sessionOrderKey(tenant, summary.first_seq)].map((each) => {
-      return { type: "del", key: each };
-    });
+    return [key, sessionKey(tenant, id, index), sessionOrderKey(tenant, summary.first_seq)];
   }
 
   /** Asks the store again for sessions that `end` ended. Their deletion is durable, or failed. */
-  forgetEnded(lasts: readonly ActionRecord[]): void {
+  forgetEnded(lasts: readonly PlacedAction[]): void {
     for (const { tenant, session } of lasts) this.#ended.delete(sessionKey(tenant, session.id));
   }
 
@@ -244,19 +248,31 @@ export class SessionHeads {
   }
 
   /** Finds the last record by the summary; index and hash come from that record itself. */
-  #load(key: string, tenant: string, session: string): Head | undefined {
+  #load(key: string, chain: Pick<EvidenceChain, "tenant" | "head">, session: string): Head | undefined {
+    const { tenant } = chain;
     const text = this.#get(key);
     if (text === undefined) return undefined;
     const summary = parseSessionSummary(text);
     const last = summary === undefined ? undefined : this.#get(recordKey(tenant, summary.last_seq));
     const record = last === undefined ? undefined : readRecord(last);
-    if (!summary || last === undefined || !record || isChainFault(record) || !isLast(record, summary, session)) {
+    const isFound =
+      summary && last !== undefined && record && !isChainFault(record) && isLast(record, summary, session);
+    const hash = last === undefined ? noHash : sha256Hex(last);
+    if (!isFound || !this.#isLinked(chain, record.seq, hash)) {
       throw new GatewayError(
         "EVIDENCE_UNAVAILABLE",
         `session \`${session}\` does not match its chain; verify the chain`,
       );
     }
-    return { summary, hash: sha256Hex(last) };
+    return { summary, hash };
+  }
+
+  /** True where the chain goes on from these very bytes: a disk may return others. What waits for the disk goes unasked. */
+  #isLinked({ tenant, head }: Pick<EvidenceChain, "tenant" | "head">, seq: number, hash: string): boolean {
+    if (head.seq === seq) return head.hash === hash;
+    const text = this.#get(recordKey(tenant, seq + 1));
+    const next = text === undefined ? undefined : readRecord(text);
+    return next === undefined || (!isChainFault(next) && next.prev_hash === hash);
   }
 }
 

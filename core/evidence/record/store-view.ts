@@ -8,8 +8,26 @@ export interface Reader {
   get(key: string): Promise<string | undefined>;
 }
 
+/** Entries of a range in the order of their keys. */
+export interface EntryReader extends AsyncDisposable {
+  /** Undefined after the last. */
+  next(): Promise<[string, string] | undefined>;
+  /** At most `size` entries, and some hundred kilobytes, at once; none after the last. */
+  nextv(size: number): Promise<[string, string][]>;
+}
+
+/** The entries of a store, on whichever thread they are read. */
+export interface ChainView extends Reader {
+  getMany(keys: readonly string[]): Promise<(string | undefined)[]>;
+  values(range: RangeOptions): Promise<string[]>;
+  read(range: RangeOptions): EntryReader;
+}
+
+/** Both engines take it; the abstract interface does not name it. */
+export const chunkSize: object = { highWaterMarkBytes: 262_144 };
+
 /** The store as it was at one moment; without a snapshot, as it is. */
-export class StoreView {
+export class StoreView implements ChainView {
   readonly #store: EvidenceStore;
   readonly #snapshot: AbstractSnapshot | undefined;
 
@@ -34,9 +52,13 @@ export class StoreView {
   entries(range: RangeOptions): AsyncIterable<[string, string]> {
     return this.#store.iterator({ ...range, snapshot: this.#snapshot });
   }
+
+  read(range: RangeOptions): EntryReader {
+    return this.#store.iterator({ ...range, snapshot: this.#snapshot, ...chunkSize });
+  }
 }
 
-interface RangeOptions extends KeyRange {
+export interface RangeOptions extends KeyRange {
   readonly reverse?: boolean;
   readonly limit?: number;
 }

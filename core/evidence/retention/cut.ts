@@ -1,7 +1,8 @@
 import type { Pace } from "../../store/pace.ts";
-import { type EvidenceStore, recordKey, recordRange } from "../record/key-space.ts";
+import { recordKey, recordRange } from "../record/key-space.ts";
 import type { ActionRecord, EventRecord, EvidenceRecord } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
+import type { ChainView } from "../record/store-view.ts";
 import { isKept } from "./retention-rule.ts";
 
 /** A place at which a chain may be cut. */
@@ -16,13 +17,14 @@ export interface Cut {
 
 /** Beyond this many unfinished actions and approvals, the search stops: the cut stays before them. */
 const maxUnfinished = 100_000;
+const chunkEntries = 256;
 
 /**
  * The latest cut, at `from` or after it, before the first record that is not older than `before`, that goes through no
  * action and no approval. Reads the records from `from` on that are older, one after another.
  */
 export async function findCut(
-  store: EvidenceStore,
+  view: ChainView,
   tenant: string,
   from: number,
   before: string,
@@ -31,16 +33,20 @@ export async function findCut(
   const unfinished = new Unfinished();
   let cut = { firstKept: from, removed: 0 };
   let removed = 0;
-  for await (const text of store.values({ ...recordRange(tenant), gte: recordKey(tenant, from) })) {
-    await pace?.rest();
-    const record = JSON.parse(text) as EvidenceRecord;
-    if (record.time >= before) return { ...cut, firstYounger: record.seq };
-    unfinished.take(record);
-    if (!isKept(record)) removed++;
-    if (unfinished.count === 0) cut = { firstKept: record.seq + 1, removed };
-    if (unfinished.count > maxUnfinished) return { ...cut, firstYounger: record.seq };
+  await using entries = view.read({ ...recordRange(tenant), gte: recordKey(tenant, from) });
+  for (;;) {
+    const chunk = await entries.nextv(chunkEntries);
+    if (chunk.length === 0) return { ...cut, firstYounger: null };
+    for (const [, text] of chunk) {
+      await pace?.rest();
+      const record = JSON.parse(text) as EvidenceRecord;
+      if (record.time >= before) return { ...cut, firstYounger: record.seq };
+      unfinished.take(record);
+      if (!isKept(record)) removed++;
+      if (unfinished.count === 0) cut = { firstKept: record.seq + 1, removed };
+      if (unfinished.count > maxUnfinished) return { ...cut, firstYounger: record.seq };
+    }
   }
-  return { ...cut, firstYounger: null };
 }
 
 interface OpenApproval {

@@ -8,9 +8,9 @@ import type { FirstBad } from "../record/reason.ts";
 import { PrunedPrefix, readFirstKept } from "../tree/pruned-prefix.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import type { VerifyWatch } from "../verify/verification.ts";
-import { type Cut, findCut } from "./cut.ts";
+import type { Cut } from "./cut.ts";
 import type { Compact } from "./erasure.ts";
-import { RecordSweep } from "./record-sweep.ts";
+import type { GoingRecords } from "./record-sweep.ts";
 import { pruningDetail } from "./retention-rule.ts";
 
 export interface PruneRequest {
@@ -40,7 +40,19 @@ export interface PruneTools {
   readonly pace?: Pace;
 }
 
+/** The parts of a pruning that read every record, on whichever thread they do; see `findCut` and `findGoing`. */
+export interface PruneReading {
+  findCut(tenant: string, from: number, before: string, pace: Pace | undefined): Promise<Cut>;
+  findGoing(
+    tenant: string,
+    firstKept: number,
+    onGoing: (going: GoingRecords) => Promise<void>,
+    pace: Pace | undefined,
+  ): Promise<void>;
+}
+
 interface RetentionParts {
+  readonly reading: PruneReading;
   readonly store: EvidenceStore;
   readonly chains: ChainTable;
   readonly writer: Writer;
@@ -63,22 +75,21 @@ export class Retention {
    * where every record is older, and the reason of the pace's signal, between two batches.
    */
   async prune(tenant: string, request: PruneRequest, tools: PruneTools): Promise<Pruned> {
-    const { store, chains, writer, verify } = this.#parts;
+    const { store, chains, reading, verify } = this.#parts;
     const { compact, forget, onProgress, pace } = tools;
     const chain = chains.get(tenant);
     // A broken chain is evidence of the damage: nothing of it may be deleted.
     const { firstBad: bad } = await verify(tenant, { pace, onProgress: (checked) => onProgress?.(checked, "sound") });
     if (bad !== undefined) throw unsound(tenant, bad.seq, bad.detail);
     const from = await readFirstKept(store, tenant);
-    const cut = await findCut(store, tenant, from, request.before, pace);
+    const cut = await reading.findCut(tenant, from, request.before, pace);
     if (cut.firstYounger === null) throw nothingLeft(request.before);
     if (cut.removed > 0) await this.#announce(chain, cut, request);
     const firstKept = cut.removed > 0 ? cut.firstKept : from;
     // Any compaction begins with what lies in the log. Old values that reached the tables together with their deletion
     // would end in one file that no later compaction has a reason to rewrite.
     await compact({ gte: prunedKey(tenant), lt: `${prunedKey(tenant)}0` });
-    const sweep = new RecordSweep({ store, writer, tenant, firstKept });
-    const records = await sweep.run((deleted) => onProgress?.(deleted, "deleted"), pace);
+    const records = await this.#sweep(tenant, firstKept, tools);
     await forget(firstKept);
     // Also where nothing was left to delete: an earlier attempt may have ended before this.
     for (const range of rangesBefore(tenant, firstKept)) {
@@ -86,6 +97,19 @@ export class Retention {
       await pace?.rest();
     }
     return { firstKept, records, firstYounger: cut.firstYounger };
+  }
+
+  /** Deletes every record before the cut that is not kept. Returns their number. */
+  async #sweep(tenant: string, firstKept: number, { onProgress, pace }: PruneTools): Promise<number> {
+    const { reading, writer } = this.#parts;
+    let deleted = 0;
+    const remove = async ({ count, keys, lasts }: GoingRecords): Promise<void> => {
+      await writer.deleteRecords(keys, lasts);
+      deleted += count;
+      onProgress?.(deleted, "deleted");
+    };
+    await reading.findGoing(tenant, firstKept, remove, pace);
+    return deleted;
   }
 
   /** COMMIT POINT: from here on the records before the cut are going to be deleted, and the chain records it. */

@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, parseKept } from "../../action/json.ts";
+import { HeldSnapshot } from "../../store/held-snapshot.ts";
 import { backgroundPace, Pace } from "../../store/pace.ts";
-import { HeldSnapshot } from "../../store/rewrite.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { readKeyHistory } from "../key/key-history.ts";
 import {

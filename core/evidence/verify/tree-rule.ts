@@ -1,14 +1,10 @@
-import type { AbstractIterator } from "abstract-level";
 import { KeyHistory } from "../key/key-history.ts";
-import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "../record/key-space.ts";
+import { checkpointAtKey, checkpointKey, keyRecordKey, tileKey } from "../record/key-space.ts";
 import { type ChainFault, chainFault, type FirstBad } from "../record/reason.ts";
 import type { EvidenceRecord } from "../record/record.ts";
-import type { Reader } from "../record/store-view.ts";
+import type { EntryReader, Reader } from "../record/store-view.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../tree/checkpoint.ts";
 import { isLeafOf, leafHash, TileTree } from "../tree/merkle.ts";
-
-/** The stored checkpoints that stay, in order. */
-type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
 
 /** The last accepted record; its time is unknown where it was pruned. */
 interface Last {
@@ -25,20 +21,21 @@ interface Last {
 export class TreeRules {
   readonly #reader: Reader;
   readonly #tenant: string;
-  readonly #stored: CheckpointIterator;
+  /** The stored checkpoints that stay, in order. */
+  readonly #stored: EntryReader;
   readonly #tree = new TileTree();
   readonly #history = new KeyHistory();
   #next: readonly [key: string, note: string] | undefined;
   #chain = "";
   #last: Last | undefined;
 
-  private constructor(reader: Reader, tenant: string, stored: CheckpointIterator) {
+  private constructor(reader: Reader, tenant: string, stored: EntryReader) {
     this.#reader = reader;
     this.#tenant = tenant;
     this.#stored = stored;
   }
 
-  static async begin(reader: Reader, tenant: string, stored: CheckpointIterator): Promise<TreeRules> {
+  static async begin(reader: Reader, tenant: string, stored: EntryReader): Promise<TreeRules> {
     const rules = new TreeRules(reader, tenant, stored);
     rules.#next = await stored.next();
     return rules;

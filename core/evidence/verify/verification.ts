@@ -1,12 +1,11 @@
-import type { AbstractIterator } from "abstract-level";
 import { GatewayError } from "../../action/error.ts";
+import { HeldSnapshot } from "../../store/held-snapshot.ts";
 import type { Pace } from "../../store/pace.ts";
-import { HeldSnapshot } from "../../store/rewrite.ts";
 import { type ChainHead, ChainWalk, type Step } from "../chain/chain-walk.ts";
 import type { Mark } from "../chain/high-water.ts";
 import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../record/key-space.ts";
 import { type ChainFault, chainFault, type FirstBad, isChainFault } from "../record/reason.ts";
-import { isClosedFault, type Reader, readFault } from "../record/store-view.ts";
+import { type ChainView, type EntryReader, isClosedFault, readFault, StoreView } from "../record/store-view.ts";
 import { RetentionRules } from "../retention/retention-rule.ts";
 import { isLeafOf, TreeFault } from "../tree/merkle.ts";
 import { PrunedLeaves, readPruned } from "../tree/pruned-prefix.ts";
@@ -36,11 +35,7 @@ export interface VerifyWatch {
   readonly pace?: Pace | undefined;
 }
 
-type ChainIterator = AbstractIterator<EvidenceStore, string, string>;
-
 const chunkEntries = 256;
-/** Both engines take it; the abstract interface does not name it. */
-const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
 
 /**
  * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
@@ -54,30 +49,43 @@ export async function verifyChain(
   tenant: string,
   mark: Mark | undefined,
   rules: RecordRules,
+  watch: VerifyWatch = {},
+): Promise<VerifyReport> {
+  try {
+    await using held = new HeldSnapshot(store);
+    return await verifyView(new StoreView(store, held.snapshot), tenant, mark, rules, watch);
+  } catch (error) {
+    throw isClosedFault(error) ? readFault(error) : error;
+  }
+}
+
+/** Verifies a chain as `verifyChain` does, in what `view` shows: the store at one moment. */
+export async function verifyView(
+  view: ChainView,
+  tenant: string,
+  mark: Mark | undefined,
+  rules: RecordRules,
   { onProgress = () => {}, pace }: VerifyWatch = {},
 ): Promise<VerifyReport> {
   const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
   try {
-    await using held = new HeldSnapshot(store);
-    const { snapshot } = held;
-    const reader: Reader = { get: (key) => store.get(key, { snapshot }) };
-    await using stored = store.iterator({ ...checkpointAtRange(tenant), snapshot });
-    const prefix = await readPruned(reader, tenant);
-    const leaves = prefix && new PrunedLeaves(reader, tenant, prefix);
+    await using stored = view.read(checkpointAtRange(tenant));
+    const prefix = await readPruned(view, tenant);
+    const leaves = prefix && new PrunedLeaves(view, tenant, prefix);
     const check = {
       walk,
-      actions: new ActionRules({ reader, tenant, rules, pruned: leaves }),
-      tree: await TreeRules.begin(reader, tenant, stored),
+      actions: new ActionRules({ reader: view, tenant, rules, pruned: leaves }),
+      tree: await TreeRules.begin(view, tenant, stored),
       retention: new RetentionRules(prefix?.firstKept ?? 0),
       mark,
       onProgress,
       pace,
     };
-    const range = { ...recordRange(tenant), snapshot, ...chunkSize };
+    const range = recordRange(tenant);
     const cut = recordKey(tenant, prefix?.firstKept ?? 0);
     const bad =
-      (leaves && (await findBadPruned(store.iterator({ ...range, lt: cut }), tenant, leaves, check))) ??
-      (await findBadRecord(store.iterator({ ...range, gte: cut }), check)) ??
+      (leaves && (await findBadPruned(view.read({ ...range, lt: cut }), tenant, leaves, check))) ??
+      (await findBadRecord(view.read({ ...range, gte: cut }), check)) ??
       (await findBadEnd(check));
     return report(tenant, walk.head, bad, prefix?.firstKept);
   } catch (error) {
@@ -100,39 +108,33 @@ interface Check {
 }
 
 async function findBadPruned(
-  entries: ChainIterator,
+  opened: EntryReader,
   tenant: string,
   leaves: PrunedLeaves,
   check: Check,
 ): Promise<FirstBad | undefined> {
-  try {
-    return await new PrunedWalk({ tenant, entries, leaves, ...check }).findBad(check.onProgress);
-  } finally {
-    await entries.close();
-  }
+  await using entries = opened;
+  return await new PrunedWalk({ tenant, entries, leaves, ...check }).findBad(check.onProgress);
 }
 
-async function findBadRecord(iterator: ChainIterator, check: Check): Promise<FirstBad | undefined> {
+async function findBadRecord(opened: EntryReader, check: Check): Promise<FirstBad | undefined> {
   const { walk, mark } = check;
-  try {
-    for (;;) {
-      const chunk = await iterator.nextv(chunkEntries);
-      if (chunk.length === 0) return undefined;
-      for (const [key, text] of chunk) {
-        await check.pace?.rest();
-        const seq = walk.head.seq + 1;
-        const step = walk.accept(key, text);
-        if (isChainFault(step)) return badAt(seq, step);
-        if (seq === mark?.seq && step.hash !== mark.head) {
-          return { seq, reason: "forked", detail: "the record differs from the high-water mark" };
-        }
-        const broken = await findBrokenRule(step, check);
-        if (broken !== undefined) return badAt(seq, broken);
+  await using entries = opened;
+  for (;;) {
+    const chunk = await entries.nextv(chunkEntries);
+    if (chunk.length === 0) return undefined;
+    for (const [key, text] of chunk) {
+      await check.pace?.rest();
+      const seq = walk.head.seq + 1;
+      const step = walk.accept(key, text);
+      if (isChainFault(step)) return badAt(seq, step);
+      if (seq === mark?.seq && step.hash !== mark.head) {
+        return { seq, reason: "forked", detail: "the record differs from the high-water mark" };
       }
-      check.onProgress(walk.head.seq + 1);
+      const broken = await findBrokenRule(step, check);
+      if (broken !== undefined) return badAt(seq, broken);
     }
-  } finally {
-    await iterator.close();
+    check.onProgress(walk.head.seq + 1);
   }
 }
 
@@ -172,7 +174,7 @@ function report(tenant: string, head: ChainHead, bad: FirstBad | undefined, firs
 interface PrunedWalkParts {
   readonly tenant: string;
   /** The records before the cut that are there. */
-  readonly entries: AbstractIterator<EvidenceStore, string, string>;
+  readonly entries: EntryReader;
   readonly leaves: PrunedLeaves;
   readonly walk: ChainWalk;
   readonly actions: ActionRules;

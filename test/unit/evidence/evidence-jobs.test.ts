@@ -1,11 +1,14 @@
 import { randomBytes } from "node:crypto";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import type { GatewayError } from "../../../core/action/error.ts";
 import { uuidV7 } from "../../../core/action/id.ts";
 import { EvidenceJobs } from "../../../core/evidence/evidence-jobs.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { RetentionSchedule } from "../../../core/evidence/retention-schedule.ts";
-import { HeldSnapshot } from "../../../core/store/rewrite.ts";
+import { HeldSnapshot } from "../../../core/store/held-snapshot.ts";
+import { dataFiles, flip } from "../../support/flip.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { before, PruneWorld } from "../../support/prune-world.ts";
 
@@ -21,6 +24,7 @@ describe("EvidenceJobs", () => {
     await world.act({}, "young");
     jobs = new EvidenceJobs({
       store: world.store,
+      stateDir: join(world.dir, "state"),
       ledger: world.ledger,
       forget: () => Promise.resolve(),
       clock: world.clock.now,
@@ -101,6 +105,30 @@ describe("EvidenceJobs", () => {
     expect(jobs.list("acme")[0]?.state).to.equal("failed");
     expect(jobs.list("acme")[0]?.fault).to.match(/^evidence cannot be written: chain of tenant `acme` is broken/);
     expect(await world.texts()).to.have.length.above(12);
+  });
+
+  it("changes nothing where a file of the store is damaged, and says which", async () => {
+    const [file] = (await dataFiles(join(world.dir, "state"))).filter(({ path }) => path.endsWith(".log"));
+    const bit = { path: file?.path ?? "", at: 50, bit: 0 };
+    await flip(bit);
+    const said = `\`${basename(bit.path)}\` of the store is damaged at byte `;
+    const refused = (await rejection(jobs.beginWatch())) as GatewayError;
+    expect(refused.code).to.equal("EVIDENCE_UNAVAILABLE");
+    expect(refused.detail).to.include(said);
+    const records = (await world.texts()).length;
+    for (const task of [
+      { kind: "prune", before },
+      { kind: "erase", of: { seq: 1 }, fields: ["*"], reason: "asked" },
+    ] as const) {
+      await jobs.begin("acme", "ann", task);
+      await ended();
+      expect(jobs.list("acme")[0]?.fault).to.include(said);
+    }
+    // The requests alone are new.
+    expect(await world.texts()).to.have.length(records + 2);
+    expect(world.warnings.filter(({ message }) => message === "store_damaged")).to.have.length(3);
+    await flip(bit);
+    expect(await world.ledger.verify("acme", await jobs.beginWatch())).to.include({ ok: true });
   });
 
   it("ends at once at a stop, even while it waits for a snapshot, and begins no other", async () => {

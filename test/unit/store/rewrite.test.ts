@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { HeldSnapshot } from "../../../core/store/held-snapshot.ts";
 import { openStore, type Store } from "../../../core/store/open.ts";
-import { HeldSnapshot, rewriteRange } from "../../../core/store/rewrite.ts";
+import { rewriteRange } from "../../../core/store/rewrite.ts";
 import { filesWith } from "../../support/disk-search.ts";
 
 describe("rewriteRange(store, range, signal)", () => {

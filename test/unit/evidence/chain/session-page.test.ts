@@ -137,6 +137,26 @@ describe("Ledger.records(tenant, session, page)", () => {
     });
   }
 
+  for (const [what, limit] of [
+    ["is on the page", 10],
+    ["is the last of the page", 1],
+  ] as const) {
+    it(`says EVIDENCE_UNAVAILABLE when a record that the disk returns otherwise ${what}`, async () => {
+      const { items } = await world.ledger.records("acme", session, { limit: 10 });
+      for (const { seq, session: place } of items as readonly ActionRecord[]) {
+        const key = recordKey("acme", seq);
+        const text = (await world.store.get(key)) ?? "";
+        await world.store.put(key, text.replace('"capability":"write"', '"capability":"writf"'));
+        const page = { limit, cursor: limit === 1 ? String(place.index) : "0" };
+        expect(await rejection(world.ledger.records("acme", session, page))).to.include({
+          code: "EVIDENCE_UNAVAILABLE",
+        });
+        await world.store.put(key, text);
+      }
+      expect(await world.ledger.records("acme", session, { limit: 10 })).to.deep.include({ items });
+    });
+  }
+
   it("says EVIDENCE_UNAVAILABLE while the store is closed", async () => {
     await world.store.close();
     expect(await rejection(world.ledger.records("acme", session, { limit: 10 }))).to.include({

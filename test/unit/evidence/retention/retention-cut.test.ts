@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { StoreView } from "../../../../core/evidence/record/store-view.ts";
 import { type Cut, findCut } from "../../../../core/evidence/retention/cut.ts";
 import { approvalOf, type Draft, decision, event, outcome, placeChain } from "../../../support/evidence-world.ts";
 import { LedgerWorld } from "../../../support/ledger-world.ts";
@@ -43,7 +44,7 @@ const table: readonly (readonly [string, readonly Draft[], number])[] = [
   ["actions that overlap up to the end", overlapping(), 2],
 ];
 
-describe("findCut(store, tenant, from, before)", () => {
+describe("findCut(view, tenant, from, before)", () => {
   let world: LedgerWorld;
 
   beforeEach(async () => {
@@ -70,7 +71,10 @@ describe("findCut(store, tenant, from, before)", () => {
     const times = chain.map(({ record }) => String(record.time));
     const order = [0, 1, 3, 2].map((at) => times[at] as string);
     await store(chain.map(({ record }, at) => JSON.stringify({ ...record, time: order[at] })));
-    expect(await findCut(world.store, "acme", 0, times[3] as string)).to.include({ firstKept: 2, firstYounger: 2 });
+    expect(await findCut(new StoreView(world.store), "acme", 0, times[3] as string)).to.include({
+      firstKept: 2,
+      firstYounger: 2,
+    });
   });
 
   it("says where every record is older", async () => {
@@ -80,7 +84,8 @@ describe("findCut(store, tenant, from, before)", () => {
   async function cutOf(drafts: readonly Draft[], youngest: number, from = 0): Promise<Cut> {
     const chain = placeChain({ drafts });
     await store(chain.map(({ text }) => text));
-    return findCut(world.store, "acme", from, String(chain[youngest]?.record.time ?? "2099-01-01T00:00:00.000Z"));
+    const before = String(chain[youngest]?.record.time ?? "2099-01-01T00:00:00.000Z");
+    return findCut(new StoreView(world.store), "acme", from, before);
   }
 
   async function store(texts: readonly string[]): Promise<void> {

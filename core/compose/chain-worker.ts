@@ -1,0 +1,4 @@
+import { runChainTask } from "../evidence/reading/chain-task.ts";
+import { evidenceRules } from "./evidence-rules.ts";
+
+await runChainTask(evidenceRules);
