@@ -9,6 +9,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { LiveEntrance } from "../gateway/live/endpoint.ts";
 import { type MountedRoute, mountRoutes } from "../http/app.ts";
+import { ConcurrencyLimit } from "../http/rate.ts";
 import { RequestGuard } from "../http/request.ts";
 import type { Log } from "../observe/log.ts";
 import { type AccessParts, openSigningKeys } from "./access.ts";
@@ -30,6 +31,9 @@ interface ConsoleDependencies extends Pick<AccessParts, "keys" | "keyRule"> {
   readonly fairShare: Parameters<typeof mountRoutes>[3];
 }
 
+/** People who begin or end a sign-in at a provider: half of them from one address. */
+const maxSignInsAtOnce = 32;
+
 const local = "run `gateway console` on the gateway's machine and open the link it prints";
 const proxied = "let a reverse proxy that has authenticated you add `X-API-Key`";
 
@@ -47,7 +51,14 @@ export async function openConsole(
   const cookie = new ConsoleCookie("agw_console", isSecure);
   const links = new OneTimeLinks(parts);
   const signIn = await openOidc(console, parts, log, egress);
-  const oidc = signIn === null ? null : { signIn, cookie: new ConsoleCookie("agw_sign_in", isSecure, "Lax") };
+  const oidc =
+    signIn === null
+      ? null
+      : {
+          signIn,
+          cookie: new ConsoleCookie("agw_sign_in", isSecure, "Lax"),
+          limit: new ConcurrencyLimit(maxSignInsAtOnce),
+        };
   const notice = `Protected views need a sign-in, and this page asks for no key: ${oidc === null ? "" : "sign in, or "}${local}, or ${proxied}.`;
   const callers = new ConsoleCallers({ keyRule, sessions, cookie, guard, notice });
   const isKnown = keys.has.bind(keys);

@@ -1,4 +1,4 @@
-import { GatewayError } from "../action/error.ts";
+import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
@@ -55,6 +55,13 @@ interface FailureRateOptions {
   readonly onLimited: () => void;
 }
 
+const badCredentials: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "KEY_UNKNOWN",
+  "TOKEN_INVALID",
+  "LINK_INVALID",
+  "SIGN_IN_REFUSED",
+]);
+
 /**
  * Limits failed attempts to authenticate, by address. It is asked once an attempt has failed, so that a valid key passes
  * from whatever address: many clients may share one.
@@ -76,9 +83,9 @@ export class FailureRate {
     return limitError("address", "unauthenticated requests a minute", this.#addresses.perMinute, waitMs);
   }
 
-  /** Does the same where the error is about the key or the access token that a request presented; returns others as they are. */
+  /** Does the same where the error is about the credential that a request presented; returns others as they are. */
   refuseBadKey(address: string, error: GatewayError): GatewayError {
-    return error.code === "KEY_UNKNOWN" || error.code === "TOKEN_INVALID" ? this.refuse(address, error) : error;
+    return badCredentials.has(error.code) ? this.refuse(address, error) : error;
   }
 }
 

@@ -35,6 +35,8 @@ export class IdentityProvider {
   #provider: Provider | undefined;
   #callback: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   #isDown = false;
+  /** Once this settles, codes are exchanged. */
+  release: Promise<void> = Promise.resolve();
   /** Seconds ago that people sign in, as the provider remembers it. */
   signedInAgo = 0;
 
@@ -70,6 +72,7 @@ export class IdentityProvider {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     this.paths.push(request.url?.split("?")[0] ?? "");
     if (this.#isDown || this.#callback === undefined) response.writeHead(500).end();
+    else if (request.url === "/token") void this.release.then(() => this.#callback?.(request, response));
     else if (request.url?.startsWith("/interaction/") !== true) this.#callback(request, response);
     else this.#interact(request, response).catch((error) => response.destroy(error));
   }

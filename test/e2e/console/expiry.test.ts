@@ -24,7 +24,7 @@ describe("a session of the console", () => {
   let listener: Listener;
   let browser: Browser;
   let close: () => void;
-  let elapsed = performance.now();
+  let elapsed = 1_000_000;
 
   before(async () => {
     provider = await IdentityProvider.start(`${origin}/console/callback`);
@@ -127,6 +127,27 @@ describe("a session of the console", () => {
     }
     elapsed += 20 * minute;
     expect((await browser.session()).authenticated).to.equal(false);
+  });
+
+  it("of a provider begins for 16 people of one address at once, and for others once they are through [S85]", async () => {
+    const people = Array.from({ length: 17 }, () => new Browser(`http://127.0.0.1:${listener.port}`, [], origin));
+    const backs: URL[] = [];
+    for (const person of people) {
+      const { headers } = await person.ask("/console/sign-in");
+      backs.push(await signInAt(provider, String(headers.get("location")), "ada", new Map()));
+    }
+    let release = (): void => undefined;
+    provider.release = new Promise((resolve) => {
+      release = resolve;
+    });
+    const arrive = async (at: number): Promise<number> => {
+      const status = (await people[at]?.ask(`${backs[at]?.pathname}${backs[at]?.search}`))?.status ?? 0;
+      if (status === 429) release();
+      return status;
+    };
+    const answered = await Promise.all(people.map((_, at) => arrive(at)));
+    expect(answered.toSorted()).to.deep.equal([...Array(16).fill(303), 429]);
+    expect(await arrive(answered.indexOf(429))).to.equal(303);
   });
 
   it("of a provider does not begin by a sign-in that took longer than 10 min", async () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/action/error.ts";
+import { type ErrorCode, GatewayError } from "../../../core/action/error.ts";
 import { Allowance } from "../../../core/action/token-bucket.ts";
 import { addressGroup, FailureRate, RequestRate } from "../../../core/http/rate.ts";
 
@@ -84,13 +84,15 @@ describe("FailureRate", () => {
     expect([fail("2001:db8:0:1::1"), fail("192.0.2.1"), limited]).to.deep.equal(["KEY_UNKNOWN", "KEY_UNKNOWN", 1]);
   });
 
-  it("counts what says that a key or a token is bad, and nothing else", () => {
+  it("counts what says that a key, a token, a link or a sign-in is bad, and nothing else", () => {
     const rate = new FailureRate({ perMinute: 1, elapsedMs: () => 0, onLimited: () => undefined });
-    const refuse = (code: "HOST_FORBIDDEN" | "KEY_UNKNOWN" | "TOKEN_INVALID" | "KEY_MISSING") =>
-      rate.refuseBadKey("192.0.2.1", new GatewayError(code)).code;
+    const refuse = (code: ErrorCode, address = "192.0.2.1"): ErrorCode =>
+      rate.refuseBadKey(address, new GatewayError(code)).code;
     for (let turn = 0; turn < 5; turn++) expect(refuse("HOST_FORBIDDEN")).to.equal("HOST_FORBIDDEN");
     for (let turn = 0; turn < 5; turn++) expect(refuse("KEY_MISSING")).to.equal("KEY_MISSING");
     expect([refuse("TOKEN_INVALID"), refuse("KEY_UNKNOWN")]).to.deep.equal(["TOKEN_INVALID", "RATE_LIMITED"]);
+    const elsewhere = (["LINK_INVALID", "SIGN_IN_REFUSED"] as const).map((code) => refuse(code, "192.0.2.2"));
+    expect(elsewhere).to.deep.equal(["LINK_INVALID", "RATE_LIMITED"]);
   });
 });
 

@@ -1,7 +1,9 @@
 import type { Context } from "koa";
 import { GatewayError } from "../../../action/error.ts";
 import type { Principal } from "../../../action/principal.ts";
+import { addressOf } from "../../../http/access.ts";
 import type { PortRoutes, RouteHandlers } from "../../../http/app.ts";
+import type { ConcurrencyLimit } from "../../../http/rate.ts";
 import type { RequestGuard } from "../../../http/request.ts";
 import type { ConsoleCallers } from "./caller.ts";
 import type { ConsoleCookie } from "./cookie.ts";
@@ -19,13 +21,20 @@ export const accessRoutes = {
   "console.sign_out": { method: "POST", path: "/console/sign-out", access: "public" },
 } as const satisfies PortRoutes;
 
+interface OidcAccess {
+  readonly signIn: OidcSignIn;
+  readonly cookie: ConsoleCookie;
+  /** Bounds what the provider is asked at once. */
+  readonly limit: ConcurrencyLimit;
+}
+
 interface AccessSources {
   readonly callers: ConsoleCallers;
   readonly sessions: ConsoleSessions;
   readonly cookie: ConsoleCookie;
   readonly links: OneTimeLinks;
   /** Null where nobody signs in at a provider. */
-  readonly oidc: { readonly signIn: OidcSignIn; readonly cookie: ConsoleCookie } | null;
+  readonly oidc: OidcAccess | null;
   readonly guard: RequestGuard;
   /** Says to who has not signed in how to do so. */
   readonly notice: string;
@@ -59,17 +68,17 @@ export function accessHandlers(sources: AccessSources): RouteHandlers<typeof acc
       leadTo(ctx, "/");
     },
     "console.sign_in": async (ctx) => {
-      const { signIn, cookie: own } = oidcOf(sources);
-      const begun = await signIn.begin();
+      const { signIn, cookie: own, limit } = oidcOf(sources);
+      const begun = await limit.run(addressOf(ctx.req), () => signIn.begin());
       ctx.set("set-cookie", own.set(begun.cookie));
       leadTo(ctx, begun.url);
     },
     "console.callback": async (ctx) => {
-      const { signIn, cookie: own } = oidcOf(sources);
-      // Whatever comes of it, the cookie has served.
+      const { signIn, cookie: own, limit } = oidcOf(sources);
       const begun = own.read(ctx.req.rawHeaders);
+      const query = new URLSearchParams(ctx.querystring);
+      const signedIn = await limit.run(addressOf(ctx.req), () => signIn.finish(query, begun));
       ctx.append("set-cookie", own.clear());
-      const signedIn = await signIn.finish(new URLSearchParams(ctx.querystring), begun);
       renew(ctx, sources, sessionOf(ctx, sources), signedIn);
       leadTo(ctx, "/");
     },
@@ -142,7 +151,7 @@ function sessionOf({ req }: Context, { sessions, cookie }: AccessSources): Conso
   return sessions.find(cookie.read(req.rawHeaders)) ?? null;
 }
 
-function oidcOf({ oidc }: AccessSources): NonNullable<AccessSources["oidc"]> {
+function oidcOf({ oidc }: AccessSources): OidcAccess {
   if (oidc !== null) return oidc;
   throw new GatewayError("NOT_FOUND", "nobody signs in at a provider here: `console.oidc` is not configured");
 }
