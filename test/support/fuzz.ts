@@ -11,6 +11,26 @@ export function fuzzInputs(few: number): number {
   return Number(process.env.FUZZ_INPUTS ?? roundsOf(few, 100_000));
 }
 
+/** `FUZZ_MINUTES`: minutes that the fuzzers of a file have together in a run by hand; 0 where they try a count of inputs. */
+export const fuzzMinutes = Number(process.env.FUZZ_MINUTES ?? 0);
+
+/** Tells a fuzzer when it has tried enough. */
+export class FuzzBudget {
+  readonly #inputs: number;
+  readonly #endMs: number;
+
+  /** `inputs`: where no minutes are given. `sharers`: fuzzers between which the minutes are divided. */
+  constructor(inputs: number, sharers: number) {
+    this.#inputs = inputs;
+    this.#endMs = performance.now() + (fuzzMinutes * 60_000) / sharers;
+  }
+
+  /** Returns true where one more input may be tried after so many. */
+  hasRoom(tried: number): boolean {
+    return fuzzMinutes > 0 ? performance.now() < this.#endMs : tried < this.#inputs;
+  }
+}
+
 /** Mulberry32: the same numbers for the same seed. */
 export function randomFrom(start: number): Random {
   let state = start;

@@ -36,7 +36,7 @@ describe("every client of the gateway", () => {
     const env = { ...clientEnv, ...network.env };
     gateway = await startGateway({ config: clientConfig(urlOf, more), files: clientFiles, env });
     await useClients(gateway, urlOf("issuer"));
-    await until(async () => (await network.lookedUp()).size === clients.length, "a look-up of each client");
+    await until(async () => (await network.lookUps()).size === clients.length, "a look-up of each client");
   }
 
   it("looks its public name up, and connects to no private address [S38]", async () => {

@@ -40,9 +40,13 @@ export class Network {
     return (await this.#lines()).filter((line) => !line.startsWith("? "));
   }
 
-  /** The names of this network that programs looked up. */
-  async lookedUp(): Promise<ReadonlySet<string>> {
-    return new Set((await this.#lines()).filter((line) => line.startsWith("? ")).map((line) => line.slice(2)));
+  /** How often programs looked up each name of this network. */
+  async lookUps(): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const line of await this.#lines()) {
+      if (line.startsWith("? ")) counts.set(line.slice(2), (counts.get(line.slice(2)) ?? 0) + 1);
+    }
+    return counts;
   }
 
   /** Opens a connection to each place from a program that has no guard. Rejects where one fails. */
