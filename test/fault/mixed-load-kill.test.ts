@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { sessionScope } from "../../core/action/principal.ts";
 import { recordKey } from "../../core/evidence/record/key-space.ts";
-import type { EvidenceRecord } from "../../core/evidence/record/record.ts";
+import type { ActionRecord, EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { openStore } from "../../core/store/open.ts";
 import { Acknowledged, findLosses, findOwed, Receipts, Settlement } from "../support/acknowledged.ts";
 import { runCommand } from "../support/command-host.ts";
@@ -161,8 +161,10 @@ describe(`kill -9 under mixed load, ${rounds} times (seed ${fuzzSeed})`, () => {
 
     it("see an outcome that is missing, known where nobody can know it, or there twice", () => {
       const { records } = fullest;
-      const dispatched = records.filter((record) => record.kind === "decision" && record.effect === "dispatched");
-      const outcomes = records.filter(({ kind }) => kind === "outcome");
+      const actions = records.filter((record): record is ActionRecord => "action" in record);
+      const dispatched = actions.filter(({ effect }) => effect === "dispatched");
+      const ids = new Set(dispatched.map(({ action }) => action.id));
+      const outcomes = actions.filter(({ kind, action }) => kind === "outcome" && ids.has(action.id));
       expect(faultsAfter(dispatched, outcomes.slice(1))).to.contain("has no outcome");
       expect(faultsAfter(dispatched, outcomes)).to.contain("its outcome is `success`");
       expect(faultsAfter([...dispatched, ...outcomes], outcomes.slice(0, 1))).to.contain("beside its one");
@@ -229,8 +231,8 @@ describe(`kill -9 under mixed load, ${rounds} times (seed ${fuzzSeed})`, () => {
     await start();
     await whenAllEnd(lineages.map(checkStart));
     if (isExported) await exportBundle(leader, `${name}-bundle`);
-    const loads = lineages.map(({ world, memory, acknowledged }) => {
-      return new MixedLoad(world, memory, acknowledged, { random, name, moment });
+    const loads = lineages.map(({ world, memory, acknowledged }, at) => {
+      return new MixedLoad(world, memory, acknowledged, { random, name: `${name}.${at}`, moment });
     });
     const running = loads.map((load) => load.run());
     const leading = loads[lineages.indexOf(leader)] as MixedLoad;
