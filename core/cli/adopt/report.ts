@@ -66,11 +66,11 @@ export class Trial {
   first: string | null = null;
   last: string | null = null;
 
-  /** Counts a record; only decisions about calls of tools count. */
+  /** Counts a record; only decisions about calls count, of tools and of methods that do more than list. */
   add(record: EvidenceRecord): void {
     if (!isAction(record) || record.kind !== "decision") return;
     const { action, evaluation, time } = record;
-    if (action.phase !== "input" || action.protocol !== "mcp") return;
+    if (action.phase !== "input" || action.protocol !== "mcp" || action.tool.endsWith("/list")) return;
     this.calls++;
     if (this.first === null || time < this.first) this.first = time;
     if (this.last === null || time > this.last) this.last = time;

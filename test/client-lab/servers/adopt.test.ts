@@ -1,13 +1,13 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { parse as parseTomlText } from "smol-toml";
 import { type Capability, capabilities } from "../../../core/action/capability.ts";
 import { runCommand } from "../../support/command-host.ts";
-import { freePort } from "../../support/free-port.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
-import { connectClient } from "../../support/mcp-client.ts";
+import { awaitNotification, connectClient } from "../../support/mcp-client.ts";
 import { type Label, labels } from "./adopt-table.ts";
 import { type PublishedServer, publishedServers } from "./published-server.ts";
 
@@ -116,6 +116,11 @@ describe("gateway adopt, on 13 published servers in the configurations of five c
       const key = (await readFile(join(into, "agent.key"), "utf8")).trim();
       const headers = { "X-API-Key": entry.headers["X-API-Key"].replace(`\${GATEWAY_AGENT_KEY}`, key) };
       const client = await connectClient("v1", { url: entry.url, headers });
+      let offered = await client.listTools();
+      while (!["write_file", "read_graph"].every((tool) => offered.some(({ name }) => name === tool))) {
+        await awaitNotification(client, ({ method }) => method === "notifications/tools/list_changed");
+        offered = await client.listTools();
+      }
       const file = join(folder, "data/written.txt");
       const written = await client.callTool("write_file", { path: file, content: "through the gateway" });
       expect(written.isError).to.not.equal(true);
@@ -240,16 +245,18 @@ function tomlOf(entries: readonly (readonly [string, Entry])[]): string {
   return text;
 }
 
-/** The first of three ports in a row that nobody listens on now. */
+/**
+ * The first of three ports in a row that nobody listens on now, below those that the system gives to connections: it must be free
+ * a minute later as well.
+ */
 async function freeThree(): Promise<number> {
-  for (;;) {
-    const first = await freePort();
-    if (first < 65_000 && (await isFree(first + 1)) && (await isFree(first + 2))) return first;
+  for (let first = 12_000 + 3 * (process.pid % 6_000); ; first += 3) {
+    const free = await Promise.all([first, first + 1, first + 2].map(isFree));
+    if (free.every(Boolean)) return first;
   }
 }
 
 async function isFree(port: number): Promise<boolean> {
-  const { createServer } = await import("node:net");
   const server = createServer();
   return new Promise((resolve) => {
     server.once("error", () => resolve(false));

@@ -39,6 +39,7 @@ describe("the report of a trial", () => {
       ]),
     );
     trial.add(decision("write_file", [], { phase: "output" }));
+    trial.add(decision("tools/list"));
     trial.add(decision("chat", [], { protocol: "model" }));
     trial.add({ ...decision("write_file"), kind: "outcome" } as EvidenceRecord);
     expect([trial.calls, trial.held, trial.blocked]).to.deep.equal([3, 1, 1]);
