@@ -71,6 +71,20 @@ export interface Redaction {
   readonly replacement: string;
 }
 
+/** One rule of a policy, as lists show it. */
+export interface PolicyRule extends Pick<Finding, "rule" | "decision" | "severity" | "mode"> {
+  readonly title: string;
+  /** The items of OWASP, CWE and other lists that it is about. */
+  readonly references: readonly string[];
+  /** RFC 3339, UTC; without effect from then on. Null where it does not expire. */
+  readonly expires: string | null;
+}
+
+/** A rule with the name of its policy, in the mode in which it counts. */
+export interface ActiveRule extends PolicyRule {
+  readonly policy: string;
+}
+
 /** One policy's answer. `abstain`: none of its rules matches the action. */
 export interface Verdict {
   readonly decision: Decision | "abstain";
@@ -100,6 +114,8 @@ export interface Policy {
   taintsOutput?(protocol: Protocol): boolean;
   /** Time for which an asynchronous answer may wait for its turn behind others, before its deadline begins; none if absent. */
   readonly maxWaitMs?: number;
+  /** Its rules, where it has a list of them. */
+  readonly rules?: readonly PolicyRule[];
   /** Its rules, where they can be explained. */
   readonly explainer?: RuleExplainer;
   /** False where another server decides, so that the same action may get another verdict. */

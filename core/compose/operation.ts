@@ -78,7 +78,10 @@ function servedOperations(parts: Parts, health: () => Health): readonly ServedOp
       explainOperations,
       explainHandlers({ ...parts, clock: Date.now, newId, evaluate: (action) => evaluateAction(parts.road, action) }),
     ),
-    ...serveOperations(policyOperations, policyHandlers({ policies, shadowLog: parts.metrics.shadowLog })),
+    ...serveOperations(
+      policyOperations,
+      policyHandlers({ policies, rules: () => parts.chain.rules, shadowLog: parts.metrics.shadowLog }),
+    ),
     ...serveOperations(usageOperations, usageHandlers(parts)),
     ...serveOperations(upstreamOperations, upstreamHandlers(parts)),
     ...serveOperations(definitionOperations, definitionHandlers(parts)),

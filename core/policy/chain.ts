@@ -2,7 +2,7 @@ import type { CancelSignal } from "../action/cancellation.ts";
 import { type Decision, isDecision, strictest } from "../action/decision.ts";
 import { type ActionEnvelope, type Protocol, protocols } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
-import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
+import type { ActivePolicy, ActiveRule, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { definitionGuard } from "./definition-guard.ts";
@@ -51,6 +51,13 @@ export class PolicyChain {
   /** The policies with their modes, in the order in which they are evaluated. */
   get active(): readonly ActivePolicy[] {
     return this.#policies.map(({ ref, mode }) => ({ ...ref, mode }));
+  }
+
+  /** The rules of the policies that list theirs, in the order of evaluation; those of a policy in shadow mode are so too. */
+  get rules(): readonly ActiveRule[] {
+    return this.#policies.flatMap(({ ref, mode, rules = [] }) =>
+      rules.map((rule) => ({ ...rule, policy: ref.name, mode: mode === "shadow" ? mode : rule.mode })),
+    );
   }
 
   /** Returns the active policy of this kind and name. */

@@ -1,5 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
-import { type ActivePolicy, modes } from "../action/policy.ts";
+import { decisions } from "../action/decision.ts";
+import { GatewayError } from "../action/error.ts";
+import { type ActivePolicy, type ActiveRule, modes, severities } from "../action/policy.ts";
 import { Type } from "../config/type.ts";
 import type { ShadowLog } from "../observe/shadow-log.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
@@ -9,6 +11,7 @@ import {
   enumOf,
   jsonResponse,
   nullable,
+  type PageQuery,
   page,
   paging,
   ref,
@@ -27,6 +30,17 @@ const shadowDecision = Type.Object({
   count: wholeNumber,
   last_time: time,
   last_decision: anyText,
+});
+
+const activeRule = Type.Object({
+  rule: anyText,
+  policy: anyText,
+  title: anyText,
+  decision: enumOf(decisions),
+  severity: enumOf(severities),
+  mode: enumOf(modes),
+  references: Type.Array(anyText),
+  expires: nullable(time),
 });
 
 /** Components of the document. */
@@ -57,6 +71,18 @@ export const policyOperations = {
     response: jsonResponse("The whole list.", whole(ref("ActivePolicy"))),
     errors: [],
   },
+  listRules: {
+    id: "admin.rules",
+    method: "GET",
+    path: "/admin/v1/policies/rules",
+    access: "policy.read",
+    tag: "policy",
+    summary:
+      "List the rules of the packs in force, in evaluation order, with the items of OWASP and CWE they are about",
+    query: closed(paging),
+    response: jsonResponse("A page of rules.", page(activeRule)),
+    errors: [],
+  },
   listShadowDecisions: {
     id: "admin.shadow_decisions",
     method: "GET",
@@ -72,16 +98,28 @@ export const policyOperations = {
 
 interface PolicySources {
   readonly policies: () => readonly ActivePolicy[];
+  readonly rules: () => readonly ActiveRule[];
   readonly shadowLog: Pick<ShadowLog, "list">;
 }
 
 /** Handlers of the policies in force. */
-export function policyHandlers({ policies, shadowLog }: PolicySources): AdminHandlers<typeof policyOperations> {
+export function policyHandlers({ policies, rules, shadowLog }: PolicySources): AdminHandlers<typeof policyOperations> {
   return {
     listPolicies: () => ({ items: policies(), next: null }),
     listPlugins: () => ({ items: pluginsOf(policies()), next: null }),
+    listRules: (_, { query }) => pageOfRules(rules(), query),
     listShadowDecisions: ({ tenant }, { query }) => shadowLog.list(tenant, query),
   };
+}
+
+/** One page of rules. A reload between two pages may show a rule twice, or leave one out. */
+function pageOfRules(rules: readonly ActiveRule[], { limit, cursor = "0" }: PageQuery): object {
+  if (!/^\d{1,9}$/.test(cursor)) {
+    throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");
+  }
+  const from = Number(cursor);
+  const end = from + limit;
+  return { items: rules.slice(from, end), next: end < rules.length ? String(end) : null };
 }
 
 /** The plugins among the policies in force. */

@@ -3,7 +3,15 @@ import { isCovered, ticketNeed } from "../action/capability-ticket.ts";
 import { type Decision, strictest } from "../action/decision.ts";
 import type { ActionEnvelope, Phase, Protocol } from "../action/envelope.ts";
 import { deepFreeze } from "../action/json.ts";
-import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../action/policy.ts";
+import {
+  type Finding,
+  type Mode,
+  modes,
+  type Policy,
+  type PolicyRef,
+  type PolicyRule,
+  type Verdict,
+} from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { type PackVariables, type Variables, variablesOf } from "./cel/scope.ts";
@@ -23,6 +31,7 @@ interface PackPolicyOptions extends PackExplainerOptions {
 export class PackPolicy implements Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
+  readonly rules: readonly PolicyRule[];
   readonly explainer: PackExplainer;
   readonly #engine: CelEngine;
   readonly #index: RuleIndex<Rule>;
@@ -35,6 +44,7 @@ export class PackPolicy implements Policy {
   constructor(options: PackPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;
+    this.rules = options.rules.map((rule) => listedRule(rule, options.tightenOnly));
     this.explainer = new PackExplainer(options);
     this.#engine = options.engine;
     this.#index = new RuleIndex(options.rules);
@@ -103,6 +113,12 @@ export class PackPolicy implements Policy {
       return rule.mode === "shadow" ? { finding } : { finding, error: `\`${rule.id}\`: ${error.message}` };
     }
   }
+}
+
+function listedRule(rule: Rule, tightenOnly: boolean): PolicyRule {
+  const { id, title, decision, severity, references, expires = null } = rule;
+  const mode = tightenOnly && decision === "allow" ? "shadow" : rule.mode;
+  return { rule: id, title, decision, severity, mode, references, expires };
 }
 
 interface RuleResult {

@@ -25,6 +25,12 @@ interface Account {
   spent: number;
 }
 
+/** One limit of one budget, and how much of it is spent in the current period, tokens that requests hold included. */
+export interface BudgetStatus extends Pick<Account, "key" | "limit" | "spent" | "unit"> {
+  /** The instant at which the next period begins: RFC 3339, UTC. */
+  readonly resets_at: string;
+}
+
 /** Sums the tokens spent since a day, that day included. */
 type SpentSince = (spender: { readonly tenant: string; readonly key: string | null }, from: Day) => Promise<number>;
 
@@ -66,6 +72,16 @@ export class Budgets {
         throw exhausted(account, Date.parse(nextPeriod(account.unit, day)) - this.#clock());
       }
     }
+  }
+
+  /** Lists the limits of a tenant and of its keys, in the order of the configuration. */
+  list(tenant: string): readonly BudgetStatus[] {
+    const day = this.#startPeriods();
+    return this.#accounts
+      .filter((account) => account.tenant === tenant)
+      .map(({ key, unit, limit, spent }) => {
+        return { key, unit, limit, spent, resets_at: new Date(nextPeriod(unit, day)).toISOString() };
+      });
   }
 
   hold(spender: Spender, tokens: number): TokenHold {

@@ -4,7 +4,7 @@ import type { TokenUsage } from "../action/model-api.ts";
 import type { Principal } from "../action/principal.ts";
 import type { BudgetConfig, UsageConfig } from "../config/gateway-config.ts";
 import type { Store } from "../store/open.ts";
-import { Budgets, type TokenHold } from "./budget.ts";
+import { type BudgetStatus, Budgets, type TokenHold } from "./budget.ts";
 import { RateLimit, type RateUnit, rateLimitHeaders } from "./rate-limit.ts";
 import { reportUsage, type UsagePage, type UsageQuery } from "./usage-report.ts";
 import { type Day, dayOf, type UsageRow } from "./usage-row.ts";
@@ -114,6 +114,11 @@ export class UsageMeter {
   /** The rate limit headers for a response to the principal. */
   headers(principal: Principal): Readonly<Record<string, string>> {
     return rateLimitHeaders(this.#limit.states(principal.id));
+  }
+
+  /** Lists the budgets of a tenant and of its keys, with what is spent of each. */
+  budgets(tenant: string): readonly BudgetStatus[] {
+    return this.#budgets.list(tenant);
   }
 
   get today(): Day {

@@ -61,6 +61,7 @@ const takes: Readonly<Record<AdminRouteId, Takes | readonly Takes[]>> = {
   "admin.explain": { path: "decision" },
   "admin.policies": nothing,
   "admin.plugins": nothing,
+  "admin.rules": list,
   "admin.test_action": { body: described, members: ["session"] },
   "admin.simulate": { body: (id) => ({ actions: [described(id)] }), members: ["session"] },
   "admin.shadow_decisions": list,

@@ -203,6 +203,7 @@ export class OperationWorld {
       "admin.explain": { id: () => this.decision() },
       "admin.policies": {},
       "admin.plugins": {},
+      "admin.rules": {},
       "admin.test_action": { body: () => ({ ...action, explain: true }) },
       "admin.simulate": { body: () => ({ actions: [action, { tool: "other", target: "x" }] }) },
       "admin.shadow_decisions": {},

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Context } from "koa";
 import type { Approval } from "../../action/approval.ts";
 import type { ActivePolicy } from "../../action/policy.ts";
@@ -16,13 +15,23 @@ import type { ProviderFleet } from "../../provider/fleet.ts";
 import { showProvider } from "../../provider/view.ts";
 import type { SessionDirectory, SessionView } from "../../session/session-directory.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import type { UsageMeter } from "../../usage/meter.ts";
+import { type AssetName, consoleAssets, readAsset } from "./assets.ts";
+
+type AssetRoute = `console.asset.${AssetName}`;
+
+/** A route for each asset. */
+const assetRoutes = Object.fromEntries(
+  consoleAssets.map(({ name }) => [
+    `console.asset.${name}`,
+    { method: "GET", path: `/assets/${name}`, access: "public" },
+  ]),
+) as Readonly<Record<AssetRoute, { readonly method: "GET"; readonly path: string; readonly access: "public" }>>;
 
 /** The routes of the metrics port. */
 export const consoleRoutes = {
   "dashboard.page": { method: "GET", path: "/", access: "public" },
-  "dashboard.style": { method: "GET", path: "/assets/dashboard.css", access: "public" },
-  "dashboard.script": { method: "GET", path: "/assets/dashboard.js", access: "public" },
-  "dashboard.icon": { method: "GET", path: "/assets/icon.svg", access: "public" },
+  ...assetRoutes,
   // Requests to upgrade are served by `LiveEndpoint`.
   "dashboard.live": { method: "GET", path: "/v1/ws", access: "public" },
   "metrics.health": { method: "GET", path: "/health", access: "public" },
@@ -38,6 +47,7 @@ interface ConsoleSources {
   readonly providers: ProviderFleet;
   readonly sessionDirectory: SessionDirectory;
   readonly metrics: Metrics;
+  readonly meter: Pick<UsageMeter, "budgets">;
   readonly policies: () => readonly ActivePolicy[];
   /** The holder of the request's key; null where it has none. Throws KEY_UNKNOWN. */
   readonly callerOf: (rawHeaders: readonly string[]) => Principal | null;
@@ -55,23 +65,18 @@ const contentSecurity = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-/** Handlers of the dashboard, its assets and data, and of scraping. */
+/** Handlers of the console's page, its assets and data, and of scraping. */
 export function consoleHandlers(sources: ConsoleSources): RouteHandlers<typeof consoleRoutes> {
   const overview = new SessionOverview(sources.sessionDirectory);
-  const page = readAsset("index.html", "text/html; charset=utf-8");
-  const style = readAsset("dashboard.css", "text/css; charset=utf-8");
-  const script = readAsset("dashboard.js", "text/javascript; charset=utf-8");
-  const icon = readAsset("icon.svg", "image/svg+xml");
+  const page = { type: "text/html; charset=utf-8", body: readAsset("index.html") };
   return {
+    ...assetHandlers(),
     "dashboard.page": async (ctx) => {
       ctx.vary("accept");
       if (ctx.accepts("html", "json") !== "json") return sendAsset(ctx, page);
       const caller = sources.callerOf(ctx.req.rawHeaders);
       ctx.body = caller === null ? publicData(sources) : await tenantData(sources, overview, caller);
     },
-    "dashboard.style": (ctx) => sendAsset(ctx, style),
-    "dashboard.script": (ctx) => sendAsset(ctx, script),
-    "dashboard.icon": (ctx) => sendAsset(ctx, icon),
     "dashboard.live": requireUpgrade,
     "metrics.health": healthHandler(sources.health),
     "metrics.scrape": async (ctx) => {
@@ -103,9 +108,13 @@ function sendAsset(ctx: Context, { type, body }: Asset): void {
   ctx.body = body;
 }
 
-/** Reads an asset at the start, from beside the sources: the build copies nothing. */
-function readAsset(name: string, type: string): Asset {
-  return { type, body: readFileSync(new URL(`../../../../core/admin/console/asset/${name}`, import.meta.url)) };
+/** The handlers of the assets, which are read here, at the start. */
+function assetHandlers(): Readonly<Record<AssetRoute, (ctx: Context) => void>> {
+  const handlers = consoleAssets.map(({ name, type, file }) => {
+    const asset = { type, body: readAsset(file) };
+    return [`console.asset.${name}`, (ctx: Context) => sendAsset(ctx, asset)] as const;
+  });
+  return Object.fromEntries(handlers) as Record<AssetRoute, (ctx: Context) => void>;
 }
 
 const maxApprovals = 50;
@@ -125,7 +134,7 @@ async function tenantData(
   overview: SessionOverview,
   { tenant, role }: Principal,
 ): Promise<object> {
-  const { health, live, ledger, approvals, fleet, providers, metrics, policies } = sources;
+  const { health, live, ledger, approvals, fleet, providers, metrics, meter, policies } = sources;
   return {
     service: health(),
     authentication: { required: true, tenant, role },
@@ -136,6 +145,7 @@ async function tenantData(
     shadow_decisions: metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),
+    budgets: meter.budgets(tenant),
     evidence: evidenceStatus(ledger, tenant),
     extensions: policies(),
   };

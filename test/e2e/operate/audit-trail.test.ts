@@ -147,6 +147,7 @@ describe("what is done over the admin port is on record with who did it", () => 
     },
     "admin.policies": null,
     "admin.plugins": null,
+    "admin.rules": null,
     "admin.test_action": {
       body: { tool: "echo", target: "echo" },
       kind: "admin",

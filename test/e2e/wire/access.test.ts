@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { type AssetName, consoleAssets } from "../../../core/admin/console/assets.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import {
   type AdminRouteId,
@@ -20,6 +21,10 @@ type Row = readonly [admin: number, operator: number, viewer: number, foreign: n
 const visitors: readonly Visitor[] = ["admin", "operator", "viewer", "foreign", "wrong", "none"];
 const everyone: Row = [200, 200, 200, 200, 200, 200];
 const everyKey: Row = [200, 200, 200, 200, 401, 401];
+
+const assetRows = Object.fromEntries(consoleAssets.map(({ name }) => [`console.asset.${name}`, everyone])) as Readonly<
+  Record<`console.asset.${AssetName}`, Row>
+>;
 
 /** The compiler asks for a row for each route of the table, so a new route has none until somebody decides. */
 const matrix: Readonly<Record<RouteId, Row>> = {
@@ -68,6 +73,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.explain": [200, 200, 403, 404, 401, 401],
   "admin.policies": everyKey,
   "admin.plugins": everyKey,
+  "admin.rules": everyKey,
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
   "admin.simulate": [400, 400, 403, 400, 401, 401],
   "admin.shadow_decisions": everyKey,
@@ -103,10 +109,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.declare": [400, 400, 403, 400, 401, 401],
   "admin.withdraw": [404, 404, 403, 404, 401, 401],
   "admin.openapi": everyKey,
-  "dashboard.page": everyone, // its data is another matter: `test/e2e/live/dashboard.test.ts`
-  "dashboard.style": everyone,
-  "dashboard.script": everyone,
-  "dashboard.icon": everyone,
+  "dashboard.page": everyone, // its data is another matter: `test/e2e/console/pages.test.ts`
+  ...assetRows,
   "dashboard.live": [426, 426, 426, 426, 426, 426],
   "metrics.health": everyone,
   "metrics.scrape": everyone,

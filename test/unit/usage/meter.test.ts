@@ -202,6 +202,25 @@ describe("UsageMeter", () => {
       expect(refusalOf(stranger, 1_000)).to.equal(null);
     });
 
+    it("is listed to its tenant alone, with what is spent of it and held, and when it begins anew", async () => {
+      await meter.close();
+      meter = await open({
+        budgets: [budget({ tokensPerDay: 100, tokensPerMonth: 1_000 }), budget({ key: "agent", tokensPerDay: 50 })],
+      });
+      use(agent, 10, 20);
+      const held = meter.admit(other, 5);
+      const [nextDay, nextMonth] = ["2026-11-23T00:00:00.000Z", "2026-12-01T00:00:00.000Z"];
+      expect(meter.budgets("acme")).to.deep.equal([
+        { key: null, unit: "day", limit: 100, spent: 35, resets_at: nextDay },
+        { key: null, unit: "month", limit: 1_000, spent: 35, resets_at: nextMonth },
+        { key: "agent", unit: "day", limit: 50, spent: 30, resets_at: nextDay },
+      ]);
+      expect(meter.budgets("globex")).to.deep.equal([]);
+      meter.release(held);
+      now += dayMs;
+      expect(meter.budgets("acme").map(({ spent }) => spent)).to.deep.equal([0, 30, 0]);
+    });
+
     it("of a key counts that key alone, and both it and its tenant's must have room", async () => {
       await meter.close();
       const budgets = [budget({ key: "agent", tokensPerDay: 50 }), budget({ tokensPerDay: 80 })];
