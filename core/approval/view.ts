@@ -152,9 +152,9 @@ function viewRecent({ time, action, evaluation, approval }: ActionRecord, effect
 
 /**
  * Builds the webhook notice of an approval; undefined for a consumed one, which needs no reaction. It contains no argument,
- * no comment, and nothing that could replace the key of a reviewer.
+ * no comment, and nothing that could replace the key of a reviewer. `reviewUrl`: the page where it is reviewed, with `{id}` for its id.
  */
-export function approvalNotice(approval: Approval, time: string): Notice | undefined {
+export function approvalNotice(approval: Approval, time: string, reviewUrl: string | null): Notice | undefined {
   const { id, tenant, state, action, evaluation, principal, session } = approval;
   if (state === "consumed") return undefined;
   return {
@@ -180,6 +180,7 @@ export function approvalNotice(approval: Approval, time: string): Notice | undef
       reviewer: approval.reviewer ?? null,
       reason: approval.reason ?? null,
       break_glass: approval.break_glass !== undefined,
+      review_url: reviewUrl?.replaceAll("{id}", id) ?? null,
     },
   };
 }

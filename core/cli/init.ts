@@ -114,7 +114,7 @@ export function makeInstallation(
 const configIntro =
   "The gateway's configuration, as `gateway init` wrote it. Relative paths start at this file's folder. " +
   "`gateway config reference` prints every setting, `gateway config check` the faults of this file, and " +
-  "`gateway doctor` what is missing, such as `evidence.witnesses` and `resilience`.";
+  "`gateway doctor` what is missing, such as `evidence.witnesses` and a first backup.";
 
 /** An MCP server: its URL, or the program to start. */
 type StarterUpstream = { readonly url: string } | { readonly command: string; readonly args: readonly string[] };

@@ -189,6 +189,7 @@ export function installationForm({ tenant, firstPort, keyHashes, upstreams, pack
       default_decision: "block",
     },
     extensions: { strict: true, trust_policy: "trust.yaml" },
+    resilience: { enabled: true, backup_dir: "backups" },
     log: { level: "info" },
   };
 }

@@ -134,7 +134,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   // Its tables take a moment, which no request should.
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
-  const live = new LiveFeed({ clock: Date.now, elapsedMs, showLabels: config.evidence.storeLabels });
+  const live = new LiveFeed({ clock: Date.now, elapsedMs, showLabels: config.evidence.storeLabels, log });
   const time = { clock: clock.now, elapsedMs };
   const control = await openSessionControl({
     ...evidence,

@@ -51,7 +51,7 @@ export function openApprovals(
     newId,
     onChange: (approval) => {
       metrics.approval(approval.state);
-      const notice = approvalNotice(approval, new Date().toISOString());
+      const notice = approvalNotice(approval, new Date().toISOString(), approvals.reviewUrl);
       if (notice === undefined) return;
       notifier.publish(notice);
       live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));

@@ -7,6 +7,7 @@ import type { SessionScope } from "../action/principal.ts";
 import type { SessionState } from "../action/session-state.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import { LiveAudience, type LiveChannel, type LiveEvent, type LiveListener } from "./live-audience.ts";
+import type { Log } from "./log.ts";
 
 const maxLatest = 200;
 
@@ -16,6 +17,8 @@ interface LiveFeedOptions {
   readonly elapsedMs: () => number;
   /** False removes session labels from events. */
   readonly showLabels: boolean;
+  /** Gets a line for each decision, at `info`. */
+  readonly log: Pick<Log, "info">;
 }
 
 /**
@@ -46,13 +49,29 @@ export class LiveFeed implements Subscriber {
   }
 
   /**
-   * Publishes the decision about an action, and the risk of its session where there is any. Counts the decision for the
-   * channel `metrics` and keeps it as one of the latest 200. Ignores evaluations of outputs.
+   * Publishes and logs the decision about an action, and publishes the risk of its session where there is any. Counts the decision
+   * for the channel `metrics` and keeps it as one of the latest 200. Ignores evaluations of outputs.
    */
   recorded(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void {
     if (evaluation.phase === "output") return;
-    const { tenant, session_state: state } = action;
-    const event = this.#makeEvent("decisions", decisionEvent(action, evaluation, isDispatched));
+    const { tenant, principal, session, protocol, tool, target, capability, session_state: state } = action;
+    const { id, decision, risk, determining, durationUs } = evaluation;
+    this.#options.log.info(
+      {
+        ...{ tenant, decision, rule: determining[0]?.rule ?? null, risk, id, principal: principal.keyId },
+        ...{
+          session: session.id,
+          protocol,
+          tool,
+          target,
+          capability,
+          dispatched: isDispatched,
+          duration_us: durationUs,
+        },
+      },
+      "action_decided",
+    );
+    const event = decisionEvent(action, evaluation, isDispatched, this.#options);
     const own = this.#tenants.get(tenant) ?? noDecisions();
     this.#tenants.set(tenant, own);
     own.counts[evaluation.decision]++;
@@ -104,12 +123,17 @@ function noDecisions(): TenantDecisions {
   return { counts: { allow: 0, review: 0, block: 0 }, total: 0, durations: [], latest: [] };
 }
 
-/** The public data of a decision: no argument and no answer. */
-function decisionEvent(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): JsonObject {
+/** The event of a decision: no argument and no answer. */
+function decisionEvent(
+  action: ActionEnvelope,
+  evaluation: Evaluation,
+  isDispatched: boolean,
+  { clock, showLabels }: LiveFeedOptions,
+): LiveEvent {
   const { principal, session, protocol, tool, target, capability, task } = action;
   const rules: string[] = [];
   for (const { rule } of evaluation.determining) rules.push(rule);
-  return {
+  const data = {
     id: evaluation.id,
     action: action.id,
     decision: evaluation.decision,
@@ -119,7 +143,7 @@ function decisionEvent(action: ActionEnvelope, evaluation: Evaluation, isDispatc
     risk: evaluation.risk,
     principal: principal.keyId,
     session: session.id,
-    label: session.label ?? null,
+    label: showLabels ? (session.label ?? null) : null,
     task,
     protocol,
     tool,
@@ -128,6 +152,7 @@ function decisionEvent(action: ActionEnvelope, evaluation: Evaluation, isDispatc
     effect: action.facts?.effect ?? null,
     duration_us: evaluation.durationUs,
   };
+  return { channel: "decisions", time: new Date(clock()).toISOString(), data };
 }
 
 function riskEvent({ id, label }: SessionScope, { risk, actions, taints }: SessionState): JsonObject {

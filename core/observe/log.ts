@@ -6,6 +6,9 @@ type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 /** A constant message and fields, on standard error. Standard output is for data. */
 export type Log = Logger;
 
+/** Bytes that wait for whoever reads standard error. Further lines are lost: a reader that hangs must not take the memory. */
+const maxWaitingBytes = 16_777_216;
+
 /**
  * Opens the log: JSON lines, or readable lines on a terminal. Fields that could carry a credential are removed, whatever
  * their value.
@@ -21,7 +24,7 @@ export function openLog(level: LogLevel, atTerminal: boolean): Log {
       hooks: { streamWrite: escapeJson },
       redact: { paths: ["key", "*.key", "authorization", "*.authorization", "headers"], remove: true },
     },
-    atTerminal ? terminal : pino.destination({ dest: 2, sync: false }),
+    atTerminal ? terminal : pino.destination({ dest: 2, sync: false, maxLength: maxWaitingBytes }),
   );
 }
 

@@ -1,6 +1,7 @@
 import { contentDigest } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isLoopback } from "../../config/repetition.ts";
+import { checkBackups } from "./backup.ts";
 import { checkSignIn } from "./console.ts";
 import { checkData } from "./data-folder.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
@@ -38,6 +39,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   "disk sync": checkSync,
   data: checkData,
   mark: checkMark,
+  backups: checkBackups,
   extensions: checkExtensions,
   trust: checkTrust,
   upstreams: checkUpstreams,

@@ -17,7 +17,10 @@ export const checkCollector: DoctorCheck = async ({ config }) => {
 export const checkWebhooks: DoctorCheck = async ({ config }) => {
   const { approvals } = config;
   if (approvals.webhooks.length === 0) return [ok("no webhook is configured")];
-  return Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, config, warn)));
+  const found = await Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, config, warn)));
+  if (approvals.reviewUrl !== null) return found;
+  const fix = "set `approvals.review_url` to the page where people review";
+  return [...found, warn("notices carry no link: whoever reads one has to look the approval up", fix)];
 };
 
 /** Checks the connection to each model provider of a route. Keys were read with the configuration. */

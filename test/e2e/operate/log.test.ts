@@ -64,6 +64,21 @@ describe("the log", () => {
     }
   });
 
+  it("has a line for each decision at `info`: what was decided about what, by which rule, and nothing more", () => {
+    const decided = lines.filter(({ msg }) => msg === "action_decided");
+    const [call] = decided.filter(({ tool }) => tool === "echo");
+    expect(decided.filter(({ tool }) => tool === "echo")).to.have.length(1);
+    expect(call).to.include({ level: "info", decision: "allow", target: "remote", dispatched: true, protocol: "mcp" });
+    expect(call?.id).to.match(/^[0-9a-f-]{36}$/);
+    expect(call?.session).to.match(/^session-v1-/);
+    expect(Object.keys(call ?? {}).toSorted()).to.deep.equal(
+      [
+        ...["capability", "decision", "dispatched", "duration_us", "id", "level", "msg", "principal", "protocol"],
+        ...["risk", "rule", "session", "target", "tenant", "time", "tool"],
+      ].toSorted(),
+    );
+  });
+
   it("holds no key and no argument, good or bad", () => {
     const text = gateway.stdout() + gateway.stderr();
     expect(text).to.not.include(siteKey);

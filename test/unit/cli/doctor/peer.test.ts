@@ -136,8 +136,11 @@ describe("doctor: who has to be there", () => {
     const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
     const key = `{id: a, tenant: acme, role: admin, key_hash: "sha256:${"0".repeat(64)}"}`;
     const hook = `{name: a, tenant: acme, url: "http://127.0.0.1:${port}/hidden?hidden", secrets_env: [SECRET]}`;
-    const config = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
+    const page = 'review_url: "https://review.example/{id}", ';
+    const config = await configured(`keys: [${key}]\napprovals: {${page}webhooks: [${hook}]}`, { SECRET: secret });
     await expectMended(checkWebhooks, config, "warn");
+    const bare = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
+    expect(told(await checkWebhooks(await world.target(bare)), "warn")).to.include("set `approvals.review_url`");
   });
 
   it("finds a collector of telemetry that nobody answers for", async () => {

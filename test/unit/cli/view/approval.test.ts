@@ -42,11 +42,15 @@ describe("what reviewers are told of a tainted session", () => {
   it("names it on the line of a list and in the notice, and says nothing where it met nothing", async () => {
     const { approval } = await hold([taint, { ...taint, name: "web" }]);
     expect(approvalLine(approval, 0)).to.include("  tainted untrusted, web");
-    expect(approvalNotice(approval, approval.requested_at)?.data).to.deep.include({ tainted: ["untrusted", "web"] });
+    const page = "https://review.example/{id}#{id}";
+    expect(approvalNotice(approval, approval.requested_at, page)?.data).to.deep.include({
+      tainted: ["untrusted", "web"],
+      review_url: `https://review.example/${approval.id}#${approval.id}`,
+    });
     const { approval: clean, view } = await hold([]);
     expect(approvalLine(clean, 0)).to.not.include("tainted");
     expect(renderApproval(view, 0, "")).to.not.include("tainted");
     expect(clean).to.not.have.property("tainted");
-    expect(approvalNotice(clean, clean.requested_at)?.data).to.deep.include({ tainted: [] });
+    expect(approvalNotice(clean, clean.requested_at, null)?.data).to.deep.include({ tainted: [], review_url: null });
   });
 });

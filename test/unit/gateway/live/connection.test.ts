@@ -41,7 +41,7 @@ describe("LiveConnection", () => {
   beforeEach(() => {
     socket = new Socket();
     stream = new PassThrough();
-    feed = new LiveFeed({ clock: () => 0, elapsedMs: () => 0, showLabels: true });
+    feed = new LiveFeed({ clock: () => 0, elapsedMs: () => 0, showLabels: true, log: { info: () => undefined } });
     const limits = { maxWebsockets: 1, maxUnauthenticatedWebsockets: 1, keySharePercent: 25, tenantSharePercent: 50 };
     const bounds = { depth: 8, nodes: 100, stringLength: 1_000, reader: "exact" };
     const fairShare = { admit: () => undefined };
