@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect } from "chai";
 import { cedarFiles } from "../support/cedar-folder.ts";
+import { ConsoleTab, launchBrowser } from "../support/console-browser.ts";
 import { cloneRepository, installPackage, packClone, weighPackages } from "../support/package.ts";
 import { type Ran, runProgram } from "../support/program.ts";
 import { awaitReady, type ReadyProcess } from "../support/ready-line.ts";
@@ -216,7 +217,7 @@ describe("the package of npm", function () {
       expect(await readdir(join(place, "node_modules/agent-governance-gateway"))).to.not.include("data");
     });
 
-    it("holds a call, runs it once after a person approved it, and gives evidence that python3 verifies", async () => {
+    it("holds a call, runs it once after a person approved it in the browser, and gives evidence that python3 verifies", async () => {
       const env = {
         GATEWAY_ADMIN_URL: `http://127.0.0.1:${running.port("admin_port")}`,
         GATEWAY_API_KEY: (await readFile(join(place, "data/operator.key"), "utf8")).trim(),
@@ -235,7 +236,7 @@ describe("the package of npm", function () {
       };
       expect(await call()).to.match(/^Held for review/);
       const { id, session } = JSON.parse(await operate("approvals", "list", "--json")) as Held;
-      await operate("approvals", "approve", id, "--comment", "as planned");
+      await approveInBrowser(id, `http://127.0.0.1:${running.port("metrics_port")}`);
       expect(await call()).to.equal("wrote `plan`");
       expect(await call()).to.match(/^Held for review/);
 
@@ -265,6 +266,25 @@ describe("the package of npm", function () {
       expect(totalMib(weights), JSON.stringify(weights.slice(0, 10))).to.be.below(110);
     });
   });
+
+  /** Approves by clicking, in the console that the link of `gateway console` opens. */
+  async function approveInBrowser(id: string, consoleUrl: string): Promise<void> {
+    const { stdout, stderr } = await gateway(["console", "--url", consoleUrl, "--json"]);
+    const { link } = JSON.parse(stdout || "{}") as { readonly link?: string };
+    if (link === undefined) throw new Error(`expected a link, got \`${stderr}\``);
+    const browser = await launchBrowser();
+    try {
+      const tab = new ConsoleTab(await browser.newPage(), consoleUrl);
+      await tab.page.goto(link);
+      await tab.go(`#/approvals/${id}`);
+      await tab.page.locator("textarea").fill("as planned");
+      await tab.click("button.approve");
+      await tab.untilText(".detail-head", "approved");
+      expect(tab.faults).to.deep.equal([]);
+    } finally {
+      await browser.close();
+    }
+  }
 
   function gateway(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
     return runProgram("sh", ["-c", 'cd "$0" && exec node_modules/.bin/gateway "$@"', place, ...args], "", env);
