@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { join, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import type { JsonObject } from "../action/json.ts";
 import { formats } from "../config/format.ts";
@@ -12,6 +12,7 @@ import { starterPacks } from "./starter.ts";
 interface InitOptions {
   readonly tenant: string;
   readonly upstream?: string;
+  readonly witness?: string;
   readonly port: number;
   readonly printKeys?: true;
   readonly json?: true;
@@ -34,12 +35,13 @@ const purposes: Readonly<Record<string, string>> = {
 /** `gateway init`. */
 export async function init(
   folder: string,
-  { tenant, upstream, port, printKeys, json }: InitOptions,
+  { tenant, upstream, witness, port, printKeys, json }: InitOptions,
   command: Command,
 ): Promise<void> {
   const made = await makeInstallation(resolve(folder), {
     tenant,
     upstream: upstream === undefined ? null : parseUpstream(upstream, command),
+    ...(witness === undefined ? {} : { witness: parseWitness(witness, resolve(folder), command) }),
     firstPort: port,
     writesKeys: printKeys !== true,
   });
@@ -87,11 +89,21 @@ function parseUpstream(text: string, command: Command): StarterUpstream {
   return command.error(`error: option '--upstream <server>' argument '${text}' is invalid. expected ${expected}`);
 }
 
+/** Returns the absolute path of a folder outside the data folder. Ends with a usage error for one inside. */
+function parseWitness(text: string, folder: string, command: Command): string {
+  const path = resolve(text);
+  if (!`${path}${sep}`.startsWith(`${join(folder, "data")}${sep}`)) return path;
+  const expected = "expected a folder outside the data folder: both would be replaced at once";
+  return command.error(`error: option '--witness <folder>' argument '${text}' is invalid. ${expected}`);
+}
+
 interface InstallationOptions {
   readonly tenant: string;
   readonly firstPort: number;
   /** Null: the demo server. */
   readonly upstream: StarterUpstream | null;
+  /** The absolute path of the folder for the notes of the witness; one beside the data folder where absent. */
+  readonly witness?: string;
   /** Keys are written to files; otherwise they are only returned. */
   readonly writesKeys: boolean;
 }
@@ -99,14 +111,13 @@ interface InstallationOptions {
 /** Creates an installation with one MCP server and every shipped pack. Throws as `buildInstallation` does. */
 export function makeInstallation(
   folder: string,
-  { tenant, firstPort, upstream, writesKeys }: InstallationOptions,
+  { upstream, writesKeys, ...rest }: InstallationOptions,
 ): Promise<NewInstallation> {
   const upstreams = [upstream === null ? demoForm(demoUpstream()) : upstreamForm(upstream)];
   const packs = starterPacks.map((name) => ({ name, mode: "enforce" as const }));
   return buildInstallation(folder, {
     writesKeys,
-    config: (keyHashes) =>
-      annotateConfig(installationForm({ tenant, firstPort, keyHashes, upstreams, packs }), configIntro),
+    config: (keyHashes) => annotateConfig(installationForm({ ...rest, keyHashes, upstreams, packs }), configIntro),
     env: process.env,
   });
 }
@@ -114,7 +125,7 @@ export function makeInstallation(
 const configIntro =
   "The gateway's configuration, as `gateway init` wrote it. Relative paths start at this file's folder. " +
   "`gateway config reference` prints every setting, `gateway config check` the faults of this file, and " +
-  "`gateway doctor` what is missing, such as `evidence.witnesses` and a first backup.";
+  "`gateway doctor` what is missing, such as a witness on another disk and a first backup.";
 
 /** An MCP server: its URL, or the program to start. */
 type StarterUpstream = { readonly url: string } | { readonly command: string; readonly args: readonly string[] };

@@ -165,10 +165,13 @@ interface InstallationForm {
   readonly upstreams: readonly JsonObject[];
   /** The packs, by their names. */
   readonly packs: readonly { readonly name: string; readonly mode: Mode }[];
+  /** The folder for the notes of the witness; one beside the data folder where absent. */
+  readonly witness?: string;
 }
 
 /** Returns the values of `gateway.yaml`: strict, on loopback, with the files that `buildInstallation` makes. */
-export function installationForm({ tenant, firstPort, keyHashes, upstreams, packs }: InstallationForm): JsonObject {
+export function installationForm(form: InstallationForm): JsonObject {
+  const { tenant, firstPort, keyHashes, upstreams, packs, witness = "witness" } = form;
   const step = firstPort === 0 ? 0 : 1;
   return {
     listen: {
@@ -189,6 +192,7 @@ export function installationForm({ tenant, firstPort, keyHashes, upstreams, pack
       default_decision: "block",
     },
     extensions: { strict: true, trust_policy: "trust.yaml" },
+    evidence: { witnesses: [{ name: "notes", type: "file", path: witness }] },
     resilience: { enabled: true, backup_dir: "backups" },
     log: { level: "info" },
   };

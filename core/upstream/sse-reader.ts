@@ -23,6 +23,8 @@ export class SseReader {
   readonly #listener: SseListener;
   readonly #parser: EventSourceParser;
   readonly #decoder: TextDecoder = new TextDecoder("utf-8", { fatal: true });
+  /** A carriage return that ended the last chunk: the parser looks at it again only with the character that follows. */
+  #held = "";
   #sinceEvent = 0;
   #hasOverflown = false;
   #retryMs: number | undefined;
@@ -48,7 +50,9 @@ export class SseReader {
 
   /** Throws UPSTREAM_INVALID; the reader must not be used after that. */
   push(chunk: Uint8Array): void {
-    this.#parser.feed(this.#decode(chunk));
+    const text = this.#held + this.#decode(chunk);
+    this.#held = text.endsWith("\r") ? "\r" : "";
+    this.#parser.feed(text.slice(0, text.length - this.#held.length));
     this.#sinceEvent += chunk.length;
     if (this.#hasOverflown || this.#sinceEvent > this.#maxBytes * 2) {
       throw new GatewayError("UPSTREAM_INVALID", `expected an event of at most ${this.#maxBytes} bytes, got more`);

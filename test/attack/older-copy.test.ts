@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { type HeldOptions, HeldSite, overHttp } from "../support/held-site.ts";
 import { MoodyUpstream } from "../support/moody-upstream.ts";
 
-/** Nothing but `state.mark`, no witness: what `gateway init` writes. The upstream's own log is the witness. */
+/** Nothing but `state.mark`, and no witness of the evidence: what local mode has. The upstream's own log says what ran. */
 describe("an older copy of the whole data folder", () => {
   let folder: string;
   let upstream: MoodyUpstream;

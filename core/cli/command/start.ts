@@ -27,6 +27,10 @@ export const startCommands: readonly CommandDescription[] = [
         "--upstream <server>",
         "MCP server: its URL, or a program and its arguments (default: a demo server that keeps notes)",
       ),
+      new Option(
+        "--witness <folder>",
+        "folder for notes of how far the evidence is, on another disk at best (default: witness, beside the data folder)",
+      ),
       new Option("--port <number>", "first of three ports in a row").argParser(parseFirstPort).default(8080),
       new Option("--print-keys", "print the two keys once instead of writing them to files"),
       jsonOption,
@@ -36,7 +40,9 @@ export const startCommands: readonly CommandDescription[] = [
 gateway init gateway
 # with your own MCP server
 gateway init gateway --tenant acme --upstream https://tools.example.com/mcp
-gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"`,
+gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"
+# with a witness on another disk
+gateway init gateway --witness /mnt/vault/evidence`,
     load: async () => (await import("../init.ts")).init,
   },
   {

@@ -52,6 +52,10 @@ describe("gateway init", () => {
     } finally {
       await gateway.stop();
     }
+    const verify = ["evidence", "verify", "--data", join(folder, "data"), "--witness", join(folder, "witness")];
+    const { code, stdout } = await runCommand(verify);
+    expect(stdout).to.match(/^default: witnessed, \d+ records$/m);
+    expect(code).to.equal(0);
   });
 
   it("lets reads run, blocks destruction and asks for the rest; its plugins stop nobody", async () => {
@@ -122,6 +126,24 @@ describe("gateway init", () => {
     expect(code).to.equal(1);
     expect(stderr).to.include("upstreams[0].command");
     expect(await readdir(folder)).to.deep.equal([]);
+  });
+
+  it("has the notes of the witness where it is told to, outside the data folder", async () => {
+    const elsewhere = join(folder, "elsewhere");
+    await runCommand(["init", join(folder, "made"), "--witness", elsewhere]);
+    const { evidence } = parse(await readFile(join(folder, "made", "gateway.yaml"), "utf8"));
+    expect(evidence.witnesses).to.deep.equal([{ name: "notes", type: "file", path: elsewhere }]);
+    for (const inside of ["data", "data/notes", "./data/../data"]) {
+      const { code, stderr } = await runCommand([
+        "init",
+        join(folder, "other"),
+        "--witness",
+        `${folder}/other/${inside}`,
+      ]);
+      expect(code).to.equal(2);
+      expect(stderr).to.include("expected a folder outside the data folder");
+    }
+    expect(await readdir(folder)).to.deep.equal(["made"]);
   });
 
   describe("--upstream", () => {
