@@ -1,5 +1,5 @@
 import { type SpawnOptions, spawn } from "node:child_process";
-import { appendFile, lstat, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { lstat, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,11 +11,6 @@ import { send, type WireResponse } from "../support/wire.ts";
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 /** Runs what follows with the mask that takes no right away from anybody. */
 const unmasked = ["-c", 'umask 0; exec "$@"', "sh", process.execPath, program];
-
-const more = `
-resilience: { enabled: true, backup_dir: kept }
-evidence: { witnesses: [{ name: vault, type: file, path: vault }] }
-`;
 
 describe("what the gateway writes, where its user takes no rights away by `umask`", () => {
   let folder: string;
@@ -61,7 +56,6 @@ describe("what the gateway writes, where its user takes no rights away by `umask
 
   it("is for its owner alone: an installation, state, keys, locks, witnesses, backups, exports, and what is restored", async () => {
     await run(["init", at("site"), "--port", "0"]);
-    await appendFile(at("site/gateway.yaml"), more);
     const ready = await serve(["--config", at("site/gateway.yaml")]);
     const key = async (name: string): Promise<string> => (await readFile(at("site", name), "utf8")).trim();
     const [agent, admin] = [await key("agent.key"), await key("admin.key")];
@@ -86,7 +80,7 @@ describe("what the gateway writes, where its user takes no rights away by `umask
     expect(await ready.stop("SIGTERM", 60_000)).to.equal(0);
     await run([
       "restore",
-      at("site/kept", backup),
+      at("site/backups", backup),
       "--data",
       at("site/data"),
       "--by",
@@ -97,7 +91,7 @@ describe("what the gateway writes, where its user takes no rights away by `umask
     ]);
     expect(await open(at("site"))).to.deep.equal([]);
     const written = await readdir(at("site"), { recursive: true });
-    for (const part of ["data/state/LOCK", "data/keys", "data/high-water", "vault/", "kept/", "session.tar"]) {
+    for (const part of ["data/state/LOCK", "data/keys", "data/high-water", "witness/", "backups/", "session.tar"]) {
       expect(
         written.some((name) => name.startsWith(part)),
         part,

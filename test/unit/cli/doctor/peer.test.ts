@@ -151,7 +151,10 @@ describe("doctor: who has to be there", () => {
 
   describe("witnesses", () => {
     it("finds that there is none, one that nobody answers for, and one on the same disk", async () => {
-      expect(told(await checkWitnesses(await world.target()), "warn")).to.include("evidence.witnesses");
+      const made = await world.target();
+      expect(told(await checkWitnesses(made), "warn"), "beside the data folder").to.include("other storage");
+      const none = await world.target({ evidence: { ...made.config.evidence, witnesses: [] } });
+      expect(told(await checkWitnesses(none), "warn")).to.include("evidence.witnesses");
       const http = await configured(
         `evidence: {witnesses: [{name: a, type: http, url: "http://127.0.0.1:${port}/hidden"}]}`,
       );
