@@ -4,6 +4,7 @@ import { isLoopback } from "../../config/repetition.ts";
 import { checkBackups } from "./backup.ts";
 import { checkSignIn } from "./console.ts";
 import { checkData } from "./data-folder.ts";
+import { checkEnforcement } from "./enforcement.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
 import { checkMark } from "./mark.ts";
@@ -42,6 +43,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   backups: checkBackups,
   extensions: checkExtensions,
   trust: checkTrust,
+  enforcement: checkEnforcement,
   upstreams: checkUpstreams,
   "server user": checkProcessUser,
   providers: checkModelProviders,
