@@ -1,4 +1,7 @@
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliDecompress } from "node:zlib";
 import type { Parser, TreeCursor } from "web-tree-sitter";
 import { loadAnew, ParserInstance } from "../parser-instance.ts";
 import type { SyntaxCensus } from "./shell-syntax.ts";
@@ -19,7 +22,8 @@ async function makeParser(): Promise<Parser> {
     vendored("web-tree-sitter/web-tree-sitter.cjs"),
   ) as typeof import("web-tree-sitter");
   await Parser.init();
-  return new Parser().setLanguage(await Language.load(vendored("tree-sitter-bash/tree-sitter-bash.wasm")));
+  const grammar = await readFile(vendored("tree-sitter-bash/tree-sitter-bash.wasm.br"));
+  return new Parser().setLanguage(await Language.load(await promisify(brotliDecompress)(grammar)));
 }
 
 /** Returns the path of a file that the build copies from a package. */
