@@ -11,7 +11,7 @@ import { type Ran, runProgram } from "../support/program.ts";
 const allowed = [
   /^(?:CHANGELOG|README)\.md$|^LICENSE$|^package\.json$/,
   /^dist\/core\/[a-z0-9/-]+\.js$/,
-  /^dist\/vendor\/[a-z-]+\/(?:LICENSE|[\w./-]+\.(?:js|cjs|wasm|wasm\.br)|cjs\/package\.json)$/,
+  /^dist\/vendor\/[a-z-]+\/(?:LICENSE|[\w./-]+\.(?:js|cjs|wasm|wasm\.br|json\.br)|cjs\/package\.json)$/,
   /^core\/admin\/console\/asset\/[a-z-]+\.(?:css|html|js|svg)$/,
   /^core\/fact\/effect\/table\.json$/,
   /^core\/cli\/deploy\/(?:Caddyfile(?:-console)?|Containerfile|[a-z/-]+\.(?:conf|mjs|service|sql|yaml)|(?:relay\/)?README\.md)$/,
