@@ -23,9 +23,10 @@ try {
     const weights = await weighPackages(place);
     const total = weights.reduce((sum, [, kib]) => sum + kib, 0);
     process.stdout.write(
-      `\n${optional ? "with" : "without"} the optional packages: ${mib(total)} MiB in ${weights.length} packages\n`,
+      `\n${optional ? "with" : "without"} the optional packages: ${megabytes(total)} MB on disk in ${weights.length} packages\n`,
     );
-    for (const [name, kib] of weights.slice(0, listed)) process.stdout.write(`${mib(kib).padStart(8)}  ${name}\n`);
+    for (const [name, kib] of weights.slice(0, listed))
+      process.stdout.write(`${megabytes(kib).padStart(8)}  ${name}\n`);
     const seconds: number[] = [];
     for (let at = 0; at < starts; at += 1) seconds.push(await cpuSecondsOf(place));
     process.stdout.write(`gateway --version: ${seconds.toSorted()[(starts - 1) / 2]?.toFixed(2)} s of CPU\n`);
@@ -34,8 +35,9 @@ try {
   await rm(folder, { recursive: true });
 }
 
-function mib(kib: number): string {
-  return (kib / 1024).toFixed(1);
+/** In MB, of 1,000,000 bytes. */
+function megabytes(kib: number): string {
+  return ((kib * 1_024) / 1e6).toFixed(1);
 }
 
 /** What `gateway --version` takes of an installation, as bash counts its children. */

@@ -181,14 +181,18 @@ function isSame(proposal: ToolProposal | undefined, label: Label): boolean {
   return proposal?.capability === capability && JSON.stringify(proposal.facts) === JSON.stringify(facts);
 }
 
-/** Tells whether a proposal is weaker than a label: a weaker capability, or a fact that is not stated. */
+/**
+ * Tells whether a proposal is weaker than a label: a weaker capability, a fact that is not stated as a person states it, or
+ * one more. What is parsed may turn out harmless, and then runs where the tool alone would be held; reading runs anyway.
+ */
 function isWeaker(proposal: ToolProposal | undefined, label: Label): boolean {
   if (proposal === undefined) return true;
   const [capability, facts] = typeof label === "string" ? [label, null] : label;
-  const isMissing = Object.keys(facts ?? {}).some(
+  const added = capability === "read" ? [] : Object.keys(proposal.facts ?? {});
+  const isOther = [...Object.keys(facts ?? {}), ...added].some(
     (kind) => JSON.stringify(proposal.facts?.[kind]) !== JSON.stringify(facts?.[kind]),
   );
-  return isMissing || capabilities.indexOf(proposal.capability) < capabilities.indexOf(capability);
+  return isOther || capabilities.indexOf(proposal.capability) < capabilities.indexOf(capability);
 }
 
 function configurationOf(
