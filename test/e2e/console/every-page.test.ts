@@ -163,6 +163,8 @@ model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }`);
     expect(await tab.seriousFaults(), place).to.deep.equal([]);
     const sideways = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     expect(await tab.page.evaluate(sideways), place).to.equal(0);
+    const broken = `[...document.querySelectorAll("nav a")].filter((each) => each.offsetHeight > 50).length`;
+    expect(await tab.page.evaluate(broken), place).to.equal(0);
   }
 
   it("lets everything on it be reached by Tab, and shows where the focus is", async () => {
