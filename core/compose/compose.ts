@@ -154,6 +154,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
       log.warn({ tenant, scope, subject, reason }, "kill_switch_engaged");
       live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));
     },
+    onReleased: (tenant, { scope, subject }) =>
+      live.publish(tenant, "risk", () => ({ [scope]: subject, killed: null })),
   });
   const plans = await openManifestControl({
     ...evidence,

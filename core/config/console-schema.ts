@@ -51,7 +51,7 @@ const oidcSchema = object(
 export const consoleSchema = object("The console of the metrics port, where people review.", {
   public_url: optional(
     string(
-      "URL at which people reach the console, without a path, such as `https://console.example`. Its host and its origin are accepted there, its cookies go over https alone where it has that, and `approvals.review_url` leads there by default. Left out: `gateway console` opens it on this machine.",
+      "URL at which people reach the console, without a path, such as `https://console.example`. Its host and its origin are accepted there, its cookies go over https alone where it has that, and `approvals.review_url` leads there by default. Left out: `gateway console` opens it on this machine, and `approvals.review_url` leads to that.",
       { format: "url" },
     ),
   ),

@@ -26,6 +26,7 @@ import type {
   StdioEndpoint,
   WitnessPlace,
 } from "./gateway-config.ts";
+import { isLoopback } from "./repetition.ts";
 import { checkRules } from "./rule.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import type { TrustFile } from "./trust-file.ts";
@@ -96,6 +97,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     ...entry,
     path: resolve(folder, entry.path),
   });
+  const console = buildConsole(config.console, secrets);
   return deepFreeze<GatewayConfig>({
     ...config,
     source,
@@ -108,7 +110,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       keyHash: given(secrets.keyHashes[at], id),
     })),
     oauth: buildOauth(config.oauth),
-    console: buildConsole(config.console, secrets),
+    console,
     // A tenant left over from a trial without keys must not let anyone in.
     mcpGateway: { ...mcp, anonymousTenant: mcp.requireAuth ? null : mcp.anonymousTenant },
     upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
@@ -142,7 +144,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
         buildWitness(one, given(secrets.witnesses[at], one.name), folder),
       ),
     },
-    approvals: buildApprovals(approvals, config.console, secrets),
+    approvals: buildApprovals(approvals, ownReviewUrl(config.listen, console.publicUrl), secrets),
     hooks: {
       capabilities: config.hooks.capabilities,
       dialects: config.hooks.dialects,
@@ -274,13 +276,22 @@ function buildSessions(form: Camel<FileForm["sessions"]>): GatewayConfig["sessio
   };
 }
 
+/** Returns the page of the console where an approval is reviewed; null where it is at no address that is known before the start. */
+export function ownReviewUrl(
+  { adminHost, metricsPort }: Pick<GatewayConfig["listen"], "adminHost" | "metricsPort">,
+  publicUrl: string | null,
+): string | null {
+  const host = adminHost.includes(":") ? `[${adminHost}]` : adminHost;
+  const origin = publicUrl ?? (metricsPort !== 0 && isLoopback(adminHost) ? `http://${host}:${metricsPort}` : null);
+  return origin === null ? null : `${origin}/#/approvals/{id}`;
+}
+
 function buildApprovals(
   form: Camel<FileForm["approvals"]>,
-  { publicUrl }: Camel<FileForm["console"]>,
+  ownPage: string | null,
   secrets: Secrets,
 ): GatewayConfig["approvals"] {
   const { reviewUrl, reviewSeconds, useSeconds, holdSeconds, maxPending, webhooks, ...rest } = form;
-  const ownPage = publicUrl === null ? null : `${new URL(publicUrl).origin}/#/approvals/{id}`;
   return {
     ...rest,
     reviewUrl: reviewUrl ?? ownPage,

@@ -5,7 +5,7 @@ import { deepFreeze, type JsonObject } from "../action/json.ts";
 import { memberSchema, withDefaults } from "./check.ts";
 import { fileSchema } from "./file-schema.ts";
 import type { GatewayConfig, KeyConfig, ModelRoute, PackConfig, UpstreamConfig } from "./gateway-config.ts";
-import { buildConfig } from "./load.ts";
+import { buildConfig, ownReviewUrl } from "./load.ts";
 import { trustSchema } from "./trust-schema.ts";
 
 interface LocalOptions {
@@ -45,10 +45,12 @@ export function localConfig({
     resolve("gateway.yaml"),
     null,
   );
+  const listen = { ...defaults.listen, ...(firstPort === undefined ? {} : portsFrom(firstPort)) };
   return deepFreeze({
     ...defaults,
     source: null,
-    listen: { ...defaults.listen, ...(firstPort === undefined ? {} : portsFrom(firstPort)) },
+    listen,
+    approvals: { ...defaults.approvals, reviewUrl: ownReviewUrl(listen, null) },
     dataDir: resolve(dataDir),
     state: { ...defaults.state, mark: mark === null ? null : resolve(mark) },
     keys,

@@ -226,7 +226,7 @@ export const approvalsSchema = object("Review of held actions, and webhooks abou
   }),
   review_url: optional(
     string(
-      "Review page, sent to clients that can open a URL. `{id}` stands for the approval's id. Left out: the console, where `console.public_url` is given.",
+      "Review page, sent to clients that can open a URL. `{id}` stands for the approval's id. Left out: the console, at `console.public_url`, or on this machine where `listen.admin_host` is of it.",
       { format: "url" },
     ),
   ),

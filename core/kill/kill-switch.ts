@@ -22,6 +22,8 @@ interface KillSwitchOptions extends KillStoreOptions {
   readonly tenants: () => readonly string[];
   /** Called in the turn of a kill, with the tenant it was ordered in, to cancel the requests in flight that it covers. */
   readonly onKilled: (tenant: string, kill: Kill) => void;
+  /** Called once a release is durable, with the tenant it was ordered in. */
+  readonly onReleased: (tenant: string, target: KillTarget) => void;
   /**
    * Returns the stopped session of the same principal that stops an action's session too; undefined for none. Throws where
    * that is unknown.
@@ -97,8 +99,9 @@ export class KillSwitch implements Policy {
    * stopped then. Rejects with SESSION_STATE for a target that is not stopped, or whose last change is not durable yet.
    */
   async release(tenant: string, target: KillTarget, by: string, reason: string): Promise<void> {
-    if (target.scope === "gateway") return this.#gateway.release(by, reason);
-    return this.#kills.release(tenant, target, by, reason);
+    if (target.scope === "gateway") await this.#gateway.release(by, reason);
+    else await this.#kills.release(tenant, target, by, reason);
+    this.#options.onReleased(tenant, target);
   }
 
   /** Lists the kills of a tenant in a stable order. */

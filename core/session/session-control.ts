@@ -1,5 +1,5 @@
 import type { Clock } from "../action/id.ts";
-import type { Kill } from "../kill/kill.ts";
+import type { Kill, KillTarget } from "../kill/kill.ts";
 import { restoreKills, type SessionEvent } from "../kill/kill-restore.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import { KillSwitch } from "../kill/kill-switch.ts";
@@ -41,6 +41,8 @@ interface SessionControlOptions {
   readonly events: (store: Store, tenant: string, kind: "session") => AsyncIterable<SessionEvent>;
   /** Called in the turn of a kill, with the tenant it was ordered in. */
   readonly onKilled: (tenant: string, kill: Kill) => void;
+  /** Called once a release is durable, with the tenant it was ordered in. */
+  readonly onReleased: (tenant: string, target: KillTarget) => void;
 }
 
 export interface SessionControl {
@@ -59,6 +61,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     clock,
     events,
     onKilled,
+    onReleased,
     elapsedMs,
     reviewFlood,
     risk,
@@ -75,6 +78,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     clock,
     tenants,
     onKilled,
+    onReleased,
     onKill: (tenant, target) => sessionWatch.stop(tenant, target),
     onRelease: (tenant, target) => sessionWatch.release(tenant, target),
     findStop: (action) => sessionWatch.findStop(action),

@@ -16,26 +16,33 @@ export function launchBrowser(): Promise<Browser> {
 /** A reverse proxy that has authenticated its user, and says so to the gateway with a key of its own. */
 async function openProxy(target: string, holder: KeyHolder): Promise<Server> {
   const { port } = new URL(target);
-  const own = `http://localhost:${port}`;
-  const headersFor = (headers: object): Record<string, string> => ({
-    ...(headers as Record<string, string>),
+  const server = await listen();
+  forwardTo(server, target, (headers) => ({
+    ...headers,
     host: `localhost:${port}`,
     "x-api-key": keys[holder],
-  });
-  const server = createServer((asked, answer) => {
-    const { url, method, headers } = asked;
-    const sent = headersFor(headers);
     // What comes from its own pages comes from the gateway's; anything else stays as foreign as it was.
-    if (sent.origin === originOf(server)) sent.origin = own;
-    asked.pipe(
-      forward({ port, path: url, method, headers: sent }, (answered) => {
-        answer.writeHead(answered.statusCode ?? 502, answered.headers);
-        answered.pipe(answer);
-      }),
-    );
+    ...(headers.origin === originOf(server) ? { origin: `http://localhost:${port}` } : {}),
+  }));
+  return server;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Forwards what comes to a server, with the headers that `change` returns. */
+export function forwardTo(server: Server, target: string, change: (headers: Headers) => Headers): void {
+  const { port } = new URL(target);
+  server.on("request", (asked, answer) => {
+    const { url, method, headers } = asked;
+    const sent = forward({ port, path: url, method, headers: change(headers as Headers) }, (answered) => {
+      answer.writeHead(answered.statusCode ?? 502, answered.headers);
+      answered.pipe(answer);
+    });
+    sent.on("error", () => answer.destroy());
+    asked.pipe(sent);
   });
   server.on("upgrade", ({ url, headers }, socket, head) => {
-    const sent = Object.entries(headersFor({ ...headers, origin: own }));
+    const sent = Object.entries(change(headers as Headers));
     const up = connect(Number(port), "127.0.0.1", () => {
       up.write(`GET ${url} HTTP/1.1\r\n${sent.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`);
       up.write(head);
@@ -43,11 +50,16 @@ async function openProxy(target: string, holder: KeyHolder): Promise<Server> {
     });
     for (const each of [up, socket]) each.on("error", () => each.destroy());
   });
+}
+
+/** Opens a server of this machine that answers nothing yet. */
+export async function listen(): Promise<Server> {
+  const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return server;
 }
 
-function originOf(server: Server): string {
+export function originOf(server: Server): string {
   return `http://localhost:${(server.address() as AddressInfo).port}`;
 }
 
@@ -63,9 +75,9 @@ export class ConsoleSite {
     this.#browser = browser;
   }
 
-  /** `more`: further top-level keys of `gateway.yaml`. */
-  static async open(more = ""): Promise<ConsoleSite> {
-    const world = await openWorld(`sessions: { review_flood: { reviews: 0 } }\n${more}`);
+  /** `more`: further top-level keys of `gateway.yaml`; `env`: of its process; `policy`: as of `openWorld`. */
+  static async open(more = "", env: Readonly<Record<string, string>> = {}, policy?: string): Promise<ConsoleSite> {
+    const world = await openWorld(`sessions: { review_flood: { reviews: 0 } }\n${more}`, "", policy, { env });
     try {
       return new ConsoleSite(world, await launchBrowser());
     } catch (error) {
@@ -77,8 +89,21 @@ export class ConsoleSite {
   /** Opens a tab in a browser profile of its own, with the holder's console or, for null, with that of nobody. */
   async visit(holder: KeyHolder | null): Promise<ConsoleTab> {
     const origin = holder === null ? this.world.gateway.metricsUrl : originOf(await this.#proxyOf(holder));
+    return this.visitAt(origin);
+  }
+
+  /** Opens a tab in a browser profile of its own, with the console at this origin. */
+  async visitAt(origin: string): Promise<ConsoleTab> {
     const context = await this.#browser.createBrowserContext();
-    const tab = new ConsoleTab(await context.newPage(), origin);
+    return this.#keep(new ConsoleTab(await context.newPage(), origin));
+  }
+
+  /** Opens another tab in the profile of a tab. */
+  async visitBeside({ page, origin }: ConsoleTab): Promise<ConsoleTab> {
+    return this.#keep(new ConsoleTab(await page.browserContext().newPage(), origin));
+  }
+
+  #keep(tab: ConsoleTab): ConsoleTab {
     this.#tabs.push(tab);
     return tab;
   }
@@ -92,7 +117,7 @@ export class ConsoleSite {
   /** Closes every tab. Returns what their consoles said that nobody should say. */
   async closeTabs(): Promise<readonly string[]> {
     const tabs = this.#tabs.splice(0);
-    await Promise.all(tabs.map(({ page }) => page.browserContext().close()));
+    await Promise.all([...new Set(tabs.map(({ page }) => page.browserContext()))].map((context) => context.close()));
     return tabs.flatMap(({ faults }) => faults);
   }
 
@@ -116,6 +141,8 @@ export class ConsoleTab {
   constructor(page: Page, origin: string) {
     this.page = page;
     this.origin = origin;
+    // No assertion: beside other tests, a page of many records takes its time.
+    page.setDefaultTimeout(60_000);
     page.on("console", (message) => {
       if (["error", "warn"].includes(message.type())) this.faults.push(message.text());
     });
@@ -140,6 +167,23 @@ export class ConsoleTab {
       if (body === undefined) void request.continue();
       else void request.respond({ status: 200, contentType: "application/json", body: JSON.stringify(body) });
     });
+  }
+
+  /** Passes each answer in JSON that the page gets on as `change` returns it. Changes of the page do not get through. */
+  async rewrite(change: (path: string, body: object) => object): Promise<void> {
+    await this.page.setRequestInterception(true);
+    this.page.on("request", (request) => {
+      if (request.headers().accept !== "application/json") return void request.continue();
+      void this.#answer(request, change);
+    });
+  }
+
+  async #answer(request: HTTPRequest, change: (path: string, body: object) => object): Promise<void> {
+    const response = await fetch(request.url(), { method: request.method(), headers: request.headers() });
+    const body = change(new URL(request.url()).pathname, (await response.json()) as object);
+    const answer = { status: response.status, contentType: "application/json", body: JSON.stringify(body) };
+    // A page that was left no longer waits for it.
+    await request.respond(answer).catch(() => undefined);
   }
 
   text(selector: string): Promise<string> {
@@ -167,9 +211,10 @@ export class ConsoleTab {
   /** The serious faults of accessibility that axe finds. The page takes no script but its own: the check goes in beside it. */
   async seriousFaults(): Promise<unknown> {
     const session = await this.page.createCDPSession();
-    await session.send("Runtime.evaluate", { expression: await readFile(axe, "utf8") });
+    if ((await this.page.evaluate("typeof axe")) === "undefined")
+      await session.send("Runtime.evaluate", { expression: await readFile(axe, "utf8") });
     const { result } = await session.send("Runtime.evaluate", {
-      expression: `axe.run().then(({ violations }) => JSON.stringify(violations
+      expression: `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(violations
         .filter(({ impact }) => impact === "serious" || impact === "critical")
         .map(({ id, nodes }) => [id, nodes[0].html])))`,
       awaitPromise: true,

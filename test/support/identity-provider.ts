@@ -58,7 +58,11 @@ export class IdentityProvider {
     return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
   }
 
-  /** Answers 500 to everything from now on, or no longer. */
+  /** True: it answers 500 to everything. */
+  get isDown(): boolean {
+    return this.#isDown;
+  }
+
   set isDown(isDown: boolean) {
     this.#isDown = isDown;
   }
@@ -82,7 +86,9 @@ export class IdentityProvider {
     const provider = this.#provider as Provider;
     if (request.method !== "POST") {
       const form = '<form method="post"><input name="login"><button>Sign in</button></form>';
-      response.writeHead(200, { "content-type": "text/html" }).end(`<!doctype html><title>Sign in</title>${form}`);
+      response
+        .writeHead(200, { "content-type": "text/html" })
+        .end(`<!doctype html><link rel="icon" href="data:,"><title>Sign in</title>${form}`);
       return;
     }
     const accountId = new URLSearchParams(await text(request)).get("login") ?? "";

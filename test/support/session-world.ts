@@ -89,6 +89,7 @@ export class SessionWorld {
       elapsedMs: () => performance.now(),
       events: readEvents,
       onKilled: (_, { subject, reason }) => this.killed.push([subject, reason]),
+      onReleased: () => undefined,
     });
   }
 

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { withoutBrackets } from "../../action/parsed-url.ts";
 import type { GatewayConfig, UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
+import { isLoopback } from "../../config/repetition.ts";
 import { EgressError, EgressGuard } from "../../egress/egress-guard.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
 
@@ -18,9 +19,11 @@ export const checkWebhooks: DoctorCheck = async ({ config }) => {
   const { approvals } = config;
   if (approvals.webhooks.length === 0) return [ok("no webhook is configured")];
   const found = await Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, config, warn)));
-  if (approvals.reviewUrl !== null) return found;
-  const fix = "set `approvals.review_url` to the page where people review";
-  return [...found, warn("notices carry no link: whoever reads one has to look the approval up", fix)];
+  const page = approvals.reviewUrl;
+  if (page !== null && !isLoopback(withoutBrackets(new URL(page).hostname))) return found;
+  const fix = "set `console.public_url`, or `approvals.review_url` to the page where people review";
+  const link = page === null ? "no link" : "a link that leads to the console on this machine alone";
+  return [...found, warn(`notices carry ${link}: whoever reads one elsewhere has to look the approval up`, fix)];
 };
 
 /** Checks the connection to each model provider of a route. Keys were read with the configuration. */

@@ -3,8 +3,6 @@ import { ConsoleSite, type ConsoleTab } from "../../support/console-browser.ts";
 import { send } from "../../support/wire.ts";
 import { echoCall, holdCall, keys, messageHeaders, post } from "../wire/world.ts";
 
-const pages = ["now", "approvals", "decisions", "sessions", "policies", "evidence", "usage"];
-
 /** Of the times between two frames until the page's title is `done`, the 95th percentile. */
 const frameGap = `new Promise((resolve) => {
   const gaps = [];
@@ -18,7 +16,7 @@ const frameGap = `new Promise((resolve) => {
   requestAnimationFrame(tick);
 })`;
 
-describe("the console under load, and for everyone", () => {
+describe("the console under load, and on its own", () => {
   let site: ConsoleSite;
   before(async () => {
     site = await ConsoleSite.open();
@@ -34,7 +32,8 @@ describe("the console under load, and for everyone", () => {
 
   const call = (): Promise<unknown> => post(site.world, echoCall());
 
-  it("carries 10,000 decisions without growing", async () => {
+  it("carries 10,000 decisions without growing", async function () {
+    this.timeout(360_000); // beside four other files on two cores, that many calls alone take minutes
     const tab = await openAs("viewer", "#/decisions");
     const settled = async (): Promise<{ nodes: number; heap: number }> => {
       const session = await tab.page.createCDPSession();
@@ -82,30 +81,6 @@ describe("the console under load, and for everyone", () => {
     await tab.until(`document.activeElement.closest(".row")?.getAttribute("aria-posinset") === "1000"`);
     expect(await tab.count(".rows .row")).to.be.below(40);
   });
-
-  for (const [scheme, viewport] of [
-    ["light", { width: 1_280, height: 900 }],
-    ["dark", { width: 360, height: 740, isMobile: true }],
-  ] as const) {
-    it(`has no serious fault of accessibility on any page, ${scheme}, ${viewport.width} wide`, async () => {
-      const approval = await holdCall(site.world);
-      const tab = await site.visit("admin");
-      await tab.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-      await tab.page.setViewport(viewport);
-      await tab.open();
-      for (const page of [...pages, `approvals/${approval}`]) {
-        await tab.go(`#/${page}`);
-        await tab.until(
-          page.includes("/")
-            ? `document.querySelector("button.approve") !== null`
-            : `document.querySelector("#page .card, #page .window") !== null`,
-        );
-        expect(await tab.seriousFaults(), page).to.deep.equal([]);
-        const sideways = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        expect(await tab.page.evaluate(sideways), page).to.equal(0);
-      }
-    });
-  }
 
   it("keeps the theme that was chosen, and nothing else, in the browser", async () => {
     const tab = await openAs("viewer");

@@ -74,7 +74,7 @@ describe("/v1/ws", () => {
     await client.hear(({ payload: { data } }) => (data as { state?: string } | undefined)?.state === "denied");
   });
 
-  it("tells which session is stopped, and why", async () => {
+  it("tells which session is stopped, and why, and that it is released", async () => {
     const client = await watch("viewer", "risk");
     const label: [string, string] = ["x-gateway-session-id", "stopped-here"];
     await separateSession(world.gateway.adminUrl, keys.operator, "operator", "stopped-here");
@@ -90,14 +90,18 @@ describe("/v1/ws", () => {
       target: `/admin/v1/sessions/${session}/kill`,
       headers: messageHeaders("admin"),
     });
-    const { payload } = await client.hear(isEvent("risk"));
-    expect(payload.data).to.deep.equal({ session, killed: "operator" });
+    const stopped = await client.hear(isEvent("risk"));
+    expect(stopped.payload.data).to.deep.equal({ session, killed: "operator" });
     await send(world.gateway.adminUrl, {
       method: "POST",
       target: `/admin/v1/sessions/${session}/release`,
       headers: messageHeaders("admin"),
       body: JSON.stringify({ reason: "seen to" }),
     });
+    const released = await client.hear(
+      ({ payload: { data } }) => (data as { killed?: unknown } | undefined)?.killed === null,
+    );
+    expect(released.payload.data).to.deep.equal({ session, killed: null });
   });
 
   it("tells once a second how a tenant stands", async () => {

@@ -12,12 +12,18 @@ async function textsOf(members: string): Promise<string[]> {
 }
 
 describe("console", () => {
-  it("is of this machine alone unless it is told otherwise", async () => {
+  it("is of this machine alone unless it is told otherwise, and reviews lead there", async () => {
     const { console, approvals } = await loadText(keys);
     expect([console, approvals.reviewUrl]).to.deep.equal([
       { publicUrl: null, recentSignInMs: 900_000, oidc: null },
-      null,
+      "http://127.0.0.1:8082/#/approvals/{id}",
     ]);
+    for (const [listen, page] of [
+      ["admin_host: '::1', metrics_port: 9000", "http://[::1]:9000/#/approvals/{id}"],
+      ["metrics_port: 0", null],
+      ["admin_host: 0.0.0.0, allowed_hosts: [gateway.example]", null],
+    ] as const)
+      expect((await loadText(`${keys}\nlisten: {${listen}}`)).approvals.reviewUrl, listen).to.equal(page);
   });
 
   it("has a public URL, to which reviews lead unless another page is named", async () => {

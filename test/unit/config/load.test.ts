@@ -358,7 +358,7 @@ function defaults(source: string): GatewayConfig {
       allowSelfReview: false,
       allowBreakGlass: false,
       holdMs: 0,
-      reviewUrl: null,
+      reviewUrl: "http://127.0.0.1:8082/#/approvals/{id}",
       webhooks: [],
     },
     hooks: { maxWaitMs: 300_000, capabilities: [], dialects: [] },

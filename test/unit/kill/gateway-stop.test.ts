@@ -101,6 +101,7 @@ describe("GatewayStop", () => {
       retryMs: 5,
       tenants: () => ["acme", "other"],
       onKilled: () => undefined,
+      onReleased: () => undefined,
       onKill: () => undefined,
       findStop: () => undefined,
       onRelease: () => ({ operations: () => [], end: () => undefined }),

@@ -75,6 +75,7 @@ describe("a taint on its way to the disk", () => {
       clock,
       tenants: () => ["acme"],
       onKilled: () => undefined,
+      onReleased: () => undefined,
       onKill: () => undefined,
       findStop: () => undefined,
       onRelease: () => ({ operations: () => [], end: () => undefined }),

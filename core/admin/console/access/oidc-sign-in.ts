@@ -5,6 +5,7 @@ import { tokenKeyId, tokenPrincipalId } from "../../../action/principal.ts";
 import type { OidcConfig } from "../../../config/gateway-config.ts";
 import { mappedRole, mappedTenant, readSubject } from "../../../identity/claim-map.ts";
 import type { OidcClient, SignInSecrets } from "../../../identity/oidc-client.ts";
+import { valueIn } from "./query.ts";
 import type { SignIn } from "./session.ts";
 
 interface OidcSignInOptions {
@@ -23,6 +24,9 @@ const maxMs = 600_000;
 const secretBytes = 32;
 const maxName = 128;
 const maxCode = 4_096;
+/** A page of the console, and one thing on it. */
+const placeShape = /^[a-z]{1,20}(?:\/[\w-]{1,80})?$/;
+const cookieShape = /^(\d{1,15})\.[\w-]{43}(?:\.([a-z]{1,20}(?:\/[\w-]{1,80})?))?$/;
 
 /**
  * Signs people in at an OpenID provider. Nothing is kept of a sign-in that has begun: its browser holds a random value with a time,
@@ -37,32 +41,40 @@ export class OidcSignIn {
     this.#key = options.random(secretBytes);
   }
 
-  /** Begins a sign-in. Resolves with the provider's address and with the cookie that the callback needs. Rejects as the client does. */
-  async begin(): Promise<{ readonly url: string; readonly cookie: string }> {
+  /**
+   * Begins a sign-in. Resolves with the provider's address and with the cookie that the callback needs. `place`: where on the page it
+   * leads, such as `approvals/apr_…`; any other text leads to its beginning. Rejects as the client does.
+   */
+  async begin(place: string): Promise<{ readonly url: string; readonly cookie: string }> {
     const { client, elapsedMs, random, recentMs } = this.#options;
     const end = Math.ceil(elapsedMs() + maxMs);
-    const cookie = `${end}.${Buffer.from(random(secretBytes)).toString("base64url")}`;
+    const secret = Buffer.from(random(secretBytes)).toString("base64url");
+    const cookie = [end, secret, ...(placeShape.test(place) ? [place] : [])].join(".");
     return { url: await client.signInUrl(this.#secretsOf(cookie), Math.ceil(recentMs / 1_000)), cookie };
   }
 
   /**
-   * Ends a sign-in by what the provider's redirect says, in the browser that began it. Resolves with who signed in. Rejects with
-   * SIGN_IN_REFUSED and SIGN_IN_UNAVAILABLE.
+   * Ends a sign-in by what the provider's redirect says, in the browser that began it. Resolves with who signed in, and where on the
+   * page that leads. Rejects with SIGN_IN_REFUSED and SIGN_IN_UNAVAILABLE.
    */
-  async finish(query: URLSearchParams, cookie: string | undefined): Promise<SignIn> {
+  async finish(
+    query: URLSearchParams,
+    cookie: string | undefined,
+  ): Promise<{ readonly signIn: SignIn; readonly place: string }> {
     const { client, config, elapsedMs } = this.#options;
-    const end = Number(/^(\d{1,15})\.[\w-]{43}$/.exec(cookie ?? "")?.[1] ?? Number.NaN);
+    const [, until, place = ""] = cookieShape.exec(cookie ?? "") ?? [];
+    const end = Number(until ?? Number.NaN);
     if (cookie === undefined || !(elapsedMs() < end)) {
       throw refused("expected it to end in the browser in which it began, within 10 min");
     }
     const secrets = this.#secretsOf(cookie);
-    if (!isSame(secrets.state, only(query, "state"))) throw refused("expected the `state` with which it began");
+    if (!isSame(secrets.state, valueIn(query, "state"))) throw refused("expected the `state` with which it began");
     // RFC 9207: a provider that says who it is must be the one that was asked.
-    if (query.has("iss") && only(query, "iss") !== config.issuer)
+    if (query.has("iss") && valueIn(query, "iss") !== config.issuer)
       throw refused("expected the answer of `console.oidc.issuer`");
-    const code = only(query, "code");
+    const code = valueIn(query, "code");
     if (code === "" || code.length > maxCode) throw refused("the provider gave no code: nobody signed in there");
-    return this.#signInOf(await client.redeem(code, secrets));
+    return { signIn: this.#signInOf(await client.redeem(code, secrets)), place };
   }
 
   #signInOf(claims: Parameters<typeof mappedTenant>[0]): SignIn {
@@ -93,12 +105,6 @@ export class OidcSignIn {
 function nameOf(claims: Readonly<Record<string, unknown>>, claim: string): string | undefined {
   const name = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
   return typeof name === "string" && name.trim() !== "" ? name.slice(0, maxName).toWellFormed() : undefined;
-}
-
-/** The one value of a query parameter; empty where it has none, or several. */
-function only(query: URLSearchParams, name: string): string {
-  const values = query.getAll(name);
-  return values.length === 1 ? String(values[0]) : "";
 }
 
 function isSame(expected: string, got: string): boolean {

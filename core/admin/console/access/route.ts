@@ -9,6 +9,7 @@ import type { ConsoleCallers } from "./caller.ts";
 import type { ConsoleCookie } from "./cookie.ts";
 import { linkSeconds, type OneTimeLinks } from "./link.ts";
 import type { OidcSignIn } from "./oidc-sign-in.ts";
+import { valueIn } from "./query.ts";
 import type { ConsoleSession, ConsoleSessions, SignIn } from "./session.ts";
 
 /** The routes by which people come into the console, and leave it. */
@@ -62,14 +63,15 @@ export function accessHandlers(sources: AccessSources): RouteHandlers<typeof acc
     "console.link": (ctx) => {
       guard.checkOwnMachine(ctx.req);
       guard.checkOwnPage(ctx.req);
-      const principal = links.redeem(tokenOf(ctx));
+      const principal = links.redeem(valueIn(new URLSearchParams(ctx.querystring), "token"));
       if (!sources.isKnown(principal)) throw new GatewayError("LINK_INVALID", "its key was removed");
       renew(ctx, sources, sessionOf(ctx, sources), { by: "link", principal, name: principal.keyId, ageMs: 0 });
       leadTo(ctx, "/");
     },
     "console.sign_in": async (ctx) => {
       const { signIn, cookie: own, limit } = oidcOf(sources);
-      const begun = await limit.run(addressOf(ctx.req), () => signIn.begin());
+      const place = valueIn(new URLSearchParams(ctx.querystring), "to");
+      const begun = await limit.run(addressOf(ctx.req), () => signIn.begin(place));
       ctx.set("set-cookie", own.set(begun.cookie));
       leadTo(ctx, begun.url);
     },
@@ -77,10 +79,10 @@ export function accessHandlers(sources: AccessSources): RouteHandlers<typeof acc
       const { signIn, cookie: own, limit } = oidcOf(sources);
       const begun = own.read(ctx.req.rawHeaders);
       const query = new URLSearchParams(ctx.querystring);
-      const signedIn = await limit.run(addressOf(ctx.req), () => signIn.finish(query, begun));
+      const { signIn: signedIn, place } = await limit.run(addressOf(ctx.req), () => signIn.finish(query, begun));
       ctx.append("set-cookie", own.clear());
       renew(ctx, sources, sessionOf(ctx, sources), signedIn);
-      leadTo(ctx, "/");
+      leadTo(ctx, place === "" ? "/" : `/#/${place}`);
     },
     "console.sign_out": (ctx) => {
       guard.checkChange(ctx.req);
@@ -154,9 +156,4 @@ function sessionOf({ req }: Context, { sessions, cookie }: AccessSources): Conso
 function oidcOf({ oidc }: AccessSources): OidcAccess {
   if (oidc !== null) return oidc;
   throw new GatewayError("NOT_FOUND", "nobody signs in at a provider here: `console.oidc` is not configured");
-}
-
-function tokenOf({ querystring }: Context): string {
-  const tokens = new URLSearchParams(querystring).getAll("token");
-  return tokens.length === 1 ? String(tokens[0]) : "";
 }

@@ -29,26 +29,31 @@ const withheldWords = {
 /** One approval with all that a reviewer needs, and the review itself. */
 export function openApproval(context, id) {
   const { me, feed, onSecond } = context;
-  const abort = new AbortController();
+  /** Aborted once it is read anew, or left: what was being rendered goes no further. */
+  let turn = new AbortController();
   const element = make("article", "approval", faint("Reading…"));
   let shownState = "";
   let wasLive = feed.approvals.has(id);
+  /** True where the feed said something while it was read. */
+  let isOutrun = false;
   /** The comment as far as it is written: the approval may be read again meanwhile. */
   let draft = "";
 
   const load = async () => {
+    const { signal } = turn;
     try {
-      const view = await read(`/admin/v1/approvals/${encodeURIComponent(id)}`, {}, abort.signal);
+      const view = await read(`/admin/v1/approvals/${encodeURIComponent(id)}`, {}, signal);
       shownState = `${view.approval.state} ${view.approval.endorsements.length}`;
-      await render(view);
+      await render(view, signal);
+      if (isOutrun) compare();
     } catch (error) {
-      if (abort.signal.aborted) return;
+      if (signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
       fill(element, make("p", "notice", `This approval cannot be shown: ${visible(error.message)}`));
     }
   };
 
-  const render = async (view) => {
+  const render = async (view, signal) => {
     const hadFocus = element.contains(document.activeElement);
     fill(element, headOf(view), whatOf(view), changesOf(view), storyOf(view));
     const place = make("div", "whole");
@@ -59,7 +64,7 @@ export function openApproval(context, id) {
       await renderJson(
         place,
         continuation === undefined ? args : { arguments: args, continued_with: continuation },
-        abort.signal,
+        signal,
       );
     }
     // Only here, behind the end of the arguments, is there anything to approve with.
@@ -86,6 +91,8 @@ export function openApproval(context, id) {
     const result = statusLine();
     const buttons = make("div", "buttons");
     const send = async (verb, body) => {
+      // A button that is disabled loses the focus to nothing.
+      result.focus();
       for (const each of buttons.children) each.disabled = true;
       result.textContent = "Recording…";
       const text = comment.value.trim();
@@ -93,6 +100,7 @@ export function openApproval(context, id) {
         const path = `/admin/v1/approvals/${encodeURIComponent(id)}/${verb}`;
         const { approval: after } = await change(path, text === "" ? body : { ...body, comment: text });
         result.textContent = doneText(after);
+        await reload();
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
         result.textContent = `Not recorded: ${visible(error.message)}`;
@@ -105,23 +113,31 @@ export function openApproval(context, id) {
     return card("Review", field("Comment, on the record (optional)", comment), scoped, buttons, result);
   };
 
+  const reload = () => {
+    turn.abort();
+    turn = new AbortController();
+    shownState = "";
+    isOutrun = false;
+    return load();
+  };
+  /** Reads it again where the feed says something else than what is shown: whoever else reviews it, or its end. */
+  const compare = () => {
+    const live = feed.approvals.get(id);
+    wasLive ||= live !== undefined;
+    isOutrun = shownState === "";
+    if (isOutrun || !wasLive) return;
+    const now = live === undefined ? "over" : `pending ${live.endorsed ?? 0}`;
+    if (now !== shownState && (now !== "over" || shownState.startsWith("pending"))) reload();
+  };
   load();
   const ends = [
     onSecond(() => countDown(element)),
-    // Whoever else reviews it, or its end, is shown here as well.
     feed.subscribe((change_) => {
-      if (!change_.approvals || shownState === "") return;
-      const live = feed.approvals.get(id);
-      wasLive ||= live !== undefined;
-      if (!wasLive) return;
-      const now = live === undefined ? "over" : `pending ${live.endorsed ?? 0}`;
-      if (now === shownState || (now === "over" && !shownState.startsWith("pending"))) return;
-      shownState = "";
-      load();
+      if (change_.approvals) compare();
     }),
   ];
   const close = () => {
-    abort.abort();
+    turn.abort();
     for (const end of ends) end();
   };
   return { element, close };

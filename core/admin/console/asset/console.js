@@ -86,7 +86,7 @@ function showNav() {
 
 function showStanding() {
   const { status, version } = feed.overview?.service ?? {};
-  if (status !== undefined) at("health").textContent = `${status} · ${version}`;
+  if (status !== undefined) at("health").textContent = `${status} · ${visible(version)}`;
   at("health").className = `pill ${status === "ok" ? "allow" : "quiet"}`;
   at("live").textContent = feed.isLive ? "live" : "not live";
   at("live").className = `pill ${feed.isLive ? "allow" : "quiet"}`;
@@ -121,6 +121,7 @@ function enter(next) {
 
 /** Nobody is signed in: what is public, why there is no more, and the ways in. */
 async function leave(next) {
+  if (at("page").querySelector(".ways") !== null) return showHealth();
   feed.close();
   shown?.close();
   shown = null;
@@ -132,8 +133,12 @@ async function leave(next) {
   document.title = gateway;
   fill(at("page"), waysIn(next));
   fill(at("notice")).hidden = true;
+  await showHealth();
+}
+
+async function showHealth() {
   const { service } = await read("/");
-  at("health").textContent = `${service.status} · ${service.version}`;
+  at("health").textContent = `${service.status} · ${visible(service.version)}`;
 }
 
 async function begin() {

@@ -17,6 +17,49 @@ export function fill(place, ...inside) {
   return place;
 }
 
+/**
+ * Replaces what an element has inside, and leaves in place what stays the same: a link that somebody has the focus on, or
+ * presses the mouse on, goes on being that link. Items with links are told apart by where the first of these leads.
+ */
+export function update(place, ...inside) {
+  const next = make("div", "", ...inside);
+  const focused = document.activeElement;
+  mergeInto(place, next);
+  if (focused !== document.activeElement && place.contains(focused)) focused.focus({ preventScroll: true });
+  return place;
+}
+
+function mergeInto(place, next) {
+  const left = new Map();
+  for (const each of place.childNodes) left.set(keyOf(each), [...(left.get(keyOf(each)) ?? []), each]);
+  const nodes = [...next.childNodes].map((each) => {
+    const known = left.get(keyOf(each))?.shift();
+    return known === undefined ? each : merged(known, each);
+  });
+  for (const each of [...left.values()].flat()) each.remove();
+  nodes.forEach((each, at) => {
+    if (place.childNodes[at] !== each) place.insertBefore(each, place.childNodes[at] ?? null);
+  });
+}
+
+function keyOf(node) {
+  const link = node.nodeName === "LI" ? node.querySelector("a") : node;
+  return `${node.nodeName} ${link?.href ?? ""}`;
+}
+
+function merged(known, next) {
+  if (known.nodeType !== Node.ELEMENT_NODE) {
+    if (known.data !== next.data) known.data = next.data;
+    return known;
+  }
+  for (const { name } of [...known.attributes]) if (!next.hasAttribute(name)) known.removeAttribute(name);
+  for (const { name, value } of next.attributes) {
+    if (known.getAttribute(name) !== value) known.setAttribute(name, value);
+  }
+  mergeInto(known, next);
+  return known;
+}
+
 /** Sets attributes; `null` removes one. */
 export function assign(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -115,9 +158,9 @@ export function table(caption, heads, rows) {
   return assign(make("div", "scroll", element), { tabindex: "0", role: "region", "aria-label": caption });
 }
 
-/** A message that is read out when it changes. */
+/** A message that is read out when it changes, and takes the focus of a button that makes it. */
 export function statusLine() {
-  return assign(make("p", "status-line"), { role: "status" });
+  return assign(make("p", "status-line"), { role: "status", tabindex: "-1" });
 }
 
 /** A time that counts down while it is in the page. */

@@ -95,8 +95,9 @@ export function openEvidence({ feed, me }) {
 
 function verifyOf({ role }, signal) {
   if (!may(role, "evidence.verify")) return faint(needs(role, "Verifying"));
-  const result = assign(make("div", "verification"), { role: "status" });
+  const result = assign(make("div", "verification"), { role: "status", tabindex: "-1" });
   const verify = button("Verify the chain and ask the witnesses", async () => {
+    result.focus();
     verify.disabled = true;
     fill(result, faint("Reading every record…"));
     try {

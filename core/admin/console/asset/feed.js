@@ -116,8 +116,11 @@ export class Feed {
 
   #weigh(data) {
     this.#note({ sessions: true });
-    const session = data.session ?? data.principal ?? data.tenant ?? "gateway";
-    this.sessions.set(session, { label: null, risk: 0, taints: [], ...this.sessions.get(session), ...data, session });
+    // A stop or a release may be of a principal, of the tenant or of all: it stands in the same list while it lasts.
+    const session = data.session ?? data.principal ?? ("tenant" in data ? "the whole tenant" : "the whole gateway");
+    const known = { label: null, risk: 0, taints: [], ...this.sessions.get(session), ...data, session };
+    if (data.session === undefined && known.killed === null) this.sessions.delete(session);
+    else this.sessions.set(session, known);
     this.#keepWorst();
   }
 
@@ -162,9 +165,10 @@ export class Feed {
     this.approvals = new Map([...listed, ...this.#arrived].filter(([id]) => !this.#ended.has(id)));
     for (const each of overview.sessions) {
       const { session, state, risk = 0, taints = [] } = each;
-      if (risk === 0 && state === "active") continue;
-      const killed = state === "active" ? {} : { killed: state };
-      this.sessions.set(session, { label: null, ...this.sessions.get(session), session, risk, taints, ...killed });
+      const known = this.sessions.get(session);
+      if (risk === 0 && state === "active" && known === undefined) continue;
+      const killed = state === "active" ? null : (known?.killed ?? state);
+      this.sessions.set(session, { label: null, ...known, session, risk, taints, killed });
     }
     this.#keepWorst();
     this.#note({ overview: true, approvals: true, sessions: true, samples: true, reloaded: true });

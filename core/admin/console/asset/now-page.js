@@ -1,5 +1,5 @@
 import { Chart } from "./chart.js";
-import { card, faint, fill, link, list, make, meter, pill } from "./element.js";
+import { card, clock, countDown, faint, link, list, make, meter, pill, update } from "./element.js";
 import {
   clockTime,
   count,
@@ -10,7 +10,6 @@ import {
   named,
   rulesText,
   sessionName,
-  timeLeft,
   visible,
 } from "./text.js";
 import { budgetList } from "./usage-page.js";
@@ -56,7 +55,7 @@ export function openNow({ feed, onSecond }) {
   );
 
   const showRates = () => {
-    fill(tiles, tilesOf(feed));
+    update(tiles, tilesOf(feed));
     const points = feed.samples;
     if (points.length < 2) return;
     const column = (value) => points.map(value);
@@ -71,26 +70,26 @@ export function openNow({ feed, onSecond }) {
   };
   const showAll = () => {
     showRates();
-    fill(places.waiting, waitingOf(feed));
-    fill(places.sessions, sessionsOf(feed));
-    fill(places.latest, latestOf(feed));
+    update(places.waiting, waitingOf(feed));
+    update(places.sessions, sessionsOf(feed));
+    update(places.latest, latestOf(feed));
     const { overview } = feed;
     if (overview === null) return;
-    fill(places.peers, peersOf(overview));
-    fill(places.budgets, budgetList(overview.budgets));
-    fill(places.evidence, evidenceOf(overview));
-    fill(places.shadow, shadowOf(overview));
+    update(places.peers, peersOf(overview));
+    update(places.budgets, budgetList(overview.budgets));
+    update(places.evidence, evidenceOf(overview));
+    update(places.shadow, shadowOf(overview));
   };
   showAll();
   const ends = [
     feed.subscribe((change) => {
       if (change.overview || change.reloaded) return showAll();
       if (change.samples) showRates();
-      if (change.approvals) fill(places.waiting, waitingOf(feed));
-      if (change.sessions) fill(places.sessions, sessionsOf(feed));
-      if (change.decisions.length > 0) fill(places.latest, latestOf(feed));
+      if (change.approvals) update(places.waiting, waitingOf(feed));
+      if (change.sessions) update(places.sessions, sessionsOf(feed));
+      if (change.decisions.length > 0) update(places.latest, latestOf(feed));
     }),
-    onSecond(() => fill(places.waiting, waitingOf(feed))),
+    onSecond(() => countDown(places.waiting)),
   ];
   const close = () => {
     for (const end of ends) end();
@@ -141,7 +140,7 @@ function waitingOf({ approvals }) {
       "li",
       "",
       link(`#/approvals/${id}`, "plain", pill("review", visible(capability)), ` ${named(tool)} on ${named(target)}`),
-      faint(`risk ${risk} · ${timeLeft(until)} left`),
+      faint(`risk ${risk} · `, clock(until), " left"),
     ),
   );
   const more = approvals.size > first.length ? [link("#/approvals", "", `All ${count(approvals.size)} that wait`)] : [];

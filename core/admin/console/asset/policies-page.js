@@ -93,8 +93,7 @@ function rowOf({ rule, title, decision, severity, mode, references, expires }) {
     expires && `until ${visible(expires)}`,
     ...references.map(visible),
   ];
-  // A row that leads nowhere is reached by keyboard all the same: the list moves from row to row.
-  const row = make(
+  return make(
     "div",
     "row-link",
     make(
@@ -106,8 +105,6 @@ function rowOf({ rule, title, decision, severity, mode, references, expires }) {
     ),
     make("span", "row-more", more.filter(Boolean).join(" · ")),
   );
-  row.tabIndex = -1;
-  return row;
 }
 
 /** Which items of the OWASP lists the rules in force refer to. That a rule refers to one does not say that it is all it takes. */

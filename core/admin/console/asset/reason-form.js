@@ -13,6 +13,8 @@ export function reasonForm(action, label, apply, className = "") {
       result.textContent = "Say why: the reason goes on record.";
       return reason.focus();
     }
+    // A button that is disabled loses the focus to nothing.
+    result.focus();
     confirm.disabled = true;
     result.textContent = "Recording…";
     try {

@@ -1,6 +1,6 @@
 import { change, may, needs, Refusal, read, readAll } from "./api.js";
 import { Chart } from "./chart.js";
-import { card, facts, faint, fill, link, list, make, meter, pill } from "./element.js";
+import { assign, card, facts, faint, fill, link, list, make, meter, pill } from "./element.js";
 import { reasonForm } from "./reason-form.js";
 import { clockTime, count, counted, dayTime, decisionWord, named, rulesText, sessionName, visible } from "./text.js";
 import { WindowList } from "./window-list.js";
@@ -12,6 +12,7 @@ export function openSession({ me, feed }, id, onChange) {
   const abort = new AbortController();
   const path = `/admin/v1/sessions/${encodeURIComponent(id)}`;
   const head = make("div", "part", faint("Reading…"));
+  let shownState = null;
   const story = make("div", "part");
   const control = make("div", "part");
   const element = make("article", "session", head, control, story);
@@ -34,8 +35,13 @@ export function openSession({ me, feed }, id, onChange) {
       read(path, {}, abort.signal),
       readAll(evidence, {}, maxRecords, abort.signal),
     ]);
+    const isOther = state.state !== shownState;
+    const hadFocus = (isOther ? [head, control] : [head]).some((each) => each.contains(document.activeElement));
     fill(head, headOf(state));
-    fill(control, controlOf(state));
+    // A reason that is being written stays, unless there is nothing more to give it for.
+    if (isOther) fill(control, controlOf(state));
+    shownState = state.state;
+    if (hadFocus) assign(head.querySelector("h2"), { tabindex: "-1" }).focus();
     fill(
       story,
       card("Timeline", risk.element, records.rest && faint(`The first ${count(maxRecords)} records.`), rows.element),
@@ -71,7 +77,11 @@ export function openSession({ me, feed }, id, onChange) {
   reload();
   // A stop or a release by somebody else.
   const end = feed.subscribe(({ sessions }) => {
-    if (sessions && feed.sessions.get(id)?.killed !== undefined && control.textContent.startsWith("Stop")) reload();
+    if (!sessions || shownState === null) return;
+    const { killed } = feed.sessions.get(id) ?? {};
+    if (killed === undefined || (killed === null) === (shownState !== "stopped")) return;
+    shownState = null;
+    reload();
   });
   const close = () => {
     abort.abort();

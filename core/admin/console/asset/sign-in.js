@@ -9,10 +9,20 @@ export async function readSession() {
   return session;
 }
 
+/** A link to the sign-in at the provider, which leads back to what the address of this page names. */
+function signInLink(path, text) {
+  const element = link(path, "strong", text);
+  element.addEventListener("click", () => {
+    const place = location.hash.replace(/^#\/?/, "");
+    element.href = place === "" ? path : `${path}?to=${encodeURIComponent(place)}`;
+  });
+  return element;
+}
+
 /** What stands where nobody is signed in: why there is no more, and the ways in. */
 export function waysIn({ notice, sign_in: signIn = {} }) {
   const ways = [
-    signIn.oidc && make("li", "", link(signIn.oidc, "strong", "Sign in with your organization")),
+    signIn.oidc && make("li", "", signInLink(signIn.oidc, "Sign in with your organization")),
     make(
       "li",
       "",
@@ -40,7 +50,7 @@ export function waysIn({ notice, sign_in: signIn = {} }) {
 /** The next step of somebody whose sign-in is too old for changes, by the way in which they came. */
 function nextStep(by, signIn) {
   if (by === "link") return ["run ", make("code", "", "gateway console"), " again and open its link."];
-  if (by === "oidc") return [link(signIn?.oidc ?? "/console/sign-in", "strong", "sign in again"), "."];
+  if (by === "oidc") return [signInLink(signIn?.oidc ?? "/console/sign-in", "sign in again"), "."];
   return ["load this page anew."];
 }
 

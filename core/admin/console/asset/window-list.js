@@ -6,7 +6,7 @@ const rowHeight = 60;
 
 /**
  * A list of any length in the page's nodes of a screenful: rows of one height, of which only those in sight exist.
- * `render(item)` makes a row, which is a link; `keyOf(item)` names it, and a row that stays in sight stays the same element.
+ * `render(item)` makes a row; `keyOf(item)` names it, and a row that stays in sight stays the same element.
  */
 export class WindowList {
   #rows = make("ol", "rows");
@@ -77,7 +77,7 @@ export class WindowList {
     for (let at = first; at < last; at++) {
       const item = this.#items[at];
       const key = this.#options.keyOf(item);
-      const row = this.#shown.get(key) ?? make("li", "row", this.#options.render(item));
+      const row = this.#shown.get(key) ?? make("li", "row", this.#made(item));
       row.style.transform = `translateY(${at * rowHeight}px)`;
       assign(row, { "aria-posinset": String(at + 1), "aria-setsize": String(this.#items.length) });
       const place = row.querySelector("a.row-link");
@@ -93,6 +93,13 @@ export class WindowList {
       if (place !== row) this.#rows.insertBefore(row, place);
       before = row;
     }
+  }
+
+  #made(item) {
+    const element = this.#options.render(item);
+    // A row that leads nowhere is reached by keyboard all the same: the list moves from row to row.
+    if (element.querySelector("a") === null && element.tagName !== "A") element.tabIndex = -1;
+    return element;
   }
 
   #move(event) {

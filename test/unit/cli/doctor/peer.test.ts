@@ -140,7 +140,9 @@ describe("doctor: who has to be there", () => {
     const config = await configured(`keys: [${key}]\napprovals: {${page}webhooks: [${hook}]}`, { SECRET: secret });
     await expectMended(checkWebhooks, config, "warn");
     const bare = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
-    expect(told(await checkWebhooks(await world.target(bare)), "warn")).to.include("set `approvals.review_url`");
+    expect(told(await checkWebhooks(await world.target(bare)), "warn"))
+      .to.include("on this machine alone")
+      .and.include("set `console.public_url`");
   });
 
   it("finds a collector of telemetry that nobody answers for", async () => {
