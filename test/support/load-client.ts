@@ -37,11 +37,11 @@ export type LoadCall = (
   args: { readonly mark: string } & Readonly<Record<string, string | number>>,
 ) => Promise<CallEnd>;
 
-/** Asks again where a request was not read in time, as happens on an overloaded machine: nothing came of it. */
-async function untilRead<T extends { readonly status: number }>(request: () => Promise<T>): Promise<T> {
+/** Asks again where a request was not read in time, or its upstream still starts, as on an overloaded machine: nothing came of it. */
+async function untilRead<T extends Pick<Answer, "error" | "status">>(request: () => Promise<T>): Promise<T> {
   for (;;) {
     const answer = await request();
-    if (answer.status !== 408) return answer;
+    if (answer.status !== 408 && answer.error?.data?.code !== "UPSTREAM_STARTING") return answer;
   }
 }
 
