@@ -88,7 +88,7 @@ S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED
 S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | met  | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
 S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
-S73 | 6, 22  | part | 10 x load → 429/503, zero changed decisions; admitted p99 in budget (held by the order of answers and the CPU of each; the latency is printed by \`bench:overload\` alone)
+S73 | 6, 22  | part | 10 x load → 429/503, zero changed decisions; admitted p99 in budget (held by counts: how many later calls overtake one, and the CPU of each; milliseconds are printed by \`bench:overload\` alone)
 S74 | 6, 22  | part | 1 M decisions → flat RSS and flat latency (a test holds heap and CPU of 4,000; \`bench:endurance\` prints those of a million)
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
 

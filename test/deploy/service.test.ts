@@ -9,6 +9,8 @@ import { folderOf } from "../support/first-party.ts";
 import { startGateway } from "../support/gateway.ts";
 import { type Ran, runProgram } from "../support/program.ts";
 import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
+import { openDoctorWorld } from "../unit/cli/doctor/world.ts";
+import { writtenPlaces } from "./written-place.ts";
 
 const unitPath = join(repositoryRoot, "core/cli/deploy/gateway.service");
 const unit = readFileSync(unitPath, "utf8");
@@ -40,6 +42,15 @@ describe("the systemd unit", () => {
     expect((await analyze(["verify"], unit.replace("NoNewPrivileges=", "NoNewPrivilege="))).stderr).to.include(
       "Unknown",
     );
+  });
+
+  it("may write what a new installation writes, each in a folder of its own that can be another disk [S46]", async () => {
+    const world = await openDoctorWorld();
+    const written = await writtenPlaces(world.folder, unit).finally(() => world.remove());
+    const [, names = ""] = /^StateDirectory=(.*)$/m.exec(unit) ?? [];
+    const folders = names.split(" ").map((name) => `/var/lib/${name}`);
+    const used = written.map((path) => folders.find((folder) => `${path}/`.startsWith(`${folder}/`)));
+    expect(used).to.deep.equal([folders[0], folders[1], folders[1], folders[2]]);
   });
 
   it("leaves the service little to do harm with", async () => {

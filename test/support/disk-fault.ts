@@ -1,10 +1,6 @@
-import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { repositoryRoot } from "../check/source-tree.ts";
-
-const flags = ["-O1", "-fno-builtin", "-D__NO_INLINE__", "-shared", "-fPIC", "-Wall", "-Werror"];
+import { compilePreload } from "./preload.ts";
 
 /** Makes the disk of one process fail on demand; see `fault/disk-fault.c`. */
 export class DiskFault {
@@ -19,10 +15,7 @@ export class DiskFault {
 
   /** Compiles the fault with the system's C compiler into `folder`. */
   static async compile(folder: string): Promise<DiskFault> {
-    const library = join(folder, "disk-fault.so");
-    const source = join(repositoryRoot, "test/fault/disk-fault.c");
-    await promisify(execFile)("cc", [...flags, "-o", library, source, "-ldl"]);
-    return new DiskFault(library, join(folder, "fault"));
+    return new DiskFault(await compilePreload("disk-fault", folder), join(folder, "fault"));
   }
 
   /** Lets `call` on paths with `part` in them fail with `errno`, from now on. */

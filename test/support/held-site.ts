@@ -39,6 +39,8 @@ export interface HeldOptions {
   readonly plugins?: readonly string[];
   /** What stands below `approvals`, as YAML flow. */
   readonly approvals?: string;
+  /** Further entries of `sessions`, as YAML flow. */
+  readonly sessions?: string;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
   /** Text of a further rule file of the pack. */
@@ -113,7 +115,7 @@ export class HeldSite {
   }
 
   config(over: Partial<HeldOptions> = {}): string {
-    const { upstreams, plugins = [], approvals = "", more = "" } = { ...this.options, ...over };
+    const { upstreams, plugins = [], approvals = "", sessions = "", more = "" } = { ...this.options, ...over };
     const keys = Object.entries(people).map(([person, [tenant, role]]) => {
       const hash = hashOf(this.#keys[person as Person]);
       return `  - { id: ${person}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${hash}" }`;
@@ -125,7 +127,7 @@ ${keys.join("\n")}
 upstreams: [${upstreams.join(", ")}]
 policy: { packs: [{ path: packs/open }]${plugins.length === 0 ? "" : `, plugins: [${plugins.join(", ")}]`} }
 approvals: { ${approvals} }
-sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
+sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 }, ${sessions} }
 ${more}
 `;
   }

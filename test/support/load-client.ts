@@ -37,6 +37,14 @@ export type LoadCall = (
   args: { readonly mark: string } & Readonly<Record<string, string | number>>,
 ) => Promise<CallEnd>;
 
+/** Asks again where a request was not read in time, or its upstream still starts, as on an overloaded machine: nothing came of it. */
+async function untilRead<T extends Pick<Answer, "error" | "status">>(request: () => Promise<T>): Promise<T> {
+  for (;;) {
+    const answer = await request();
+    if (answer.status !== 408 && answer.error?.data?.code !== "UPSTREAM_STARTING") return answer;
+  }
+}
+
 /** The end of whatever is asked of a gateway that is killed meanwhile. */
 export class GatewayKilled extends Error {}
 
@@ -60,7 +68,7 @@ export class LoadClient {
     const errand = this.#acknowledged.errand(label);
     return async (step, tool, args) => {
       errand.sent++;
-      const answer = await this.during(step, () => agent.call(tool, args));
+      const answer = await this.during(step, () => untilRead(() => agent.call(tool, args)));
       return remember(errand, answer);
     };
   }
@@ -69,7 +77,7 @@ export class LoadClient {
   async stream(person: LoadPerson, label: string, mark: string): Promise<void> {
     const errand = this.#acknowledged.errand(label);
     errand.sent++;
-    await this.during("stream", async () => {
+    const read = async (): Promise<{ readonly status: number; readonly body: string }> => {
       const response = await fetch(`${this.#world.gateway.url}/v1/chat/completions`, {
         method: "POST",
         headers: {
@@ -79,10 +87,11 @@ export class LoadClient {
         },
         body: JSON.stringify({ model: "usual", stream: true, messages: [{ role: "user", content: mark }] }),
       });
-      const body = await response.text();
-      if (response.status === 200 && body.trimEnd().endsWith("data: [DONE]")) return;
-      throw new Error(`expected a whole stream, got ${response.status}: ${body}`);
-    });
+      return { status: response.status, body: await response.text() };
+    };
+    const { status, body } = await this.during("stream", () => untilRead(read));
+    if (status !== 200 || !body.trimEnd().endsWith("data: [DONE]"))
+      throw new Error(`expected a whole stream, got ${status}: ${body}`);
     errand.served++;
   }
 
@@ -100,14 +109,15 @@ export class LoadClient {
 
   /** Asks the admin port. Throws for every answer but 2xx. */
   async ask<T>(person: LoadPerson, method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<T> {
-    const { status, text } = await this.#reach(async () => {
+    const send = async (): Promise<{ readonly status: number; readonly text: string }> => {
       const response = await fetch(`${this.#world.gateway.adminUrl}/admin/v1/${path}`, {
         method,
         headers: { "x-api-key": this.#world.key(person), "content-type": "application/json" },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       return { status: response.status, text: await response.text() };
-    });
+    };
+    const { status, text } = await this.#reach(() => untilRead(send));
     if (status >= 200 && status < 300) return JSON.parse(text) as T;
     throw new Error(`expected 2xx of ${method} ${path}, got ${status}: ${text}`);
   }

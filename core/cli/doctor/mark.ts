@@ -20,8 +20,12 @@ async function judgeMark(path: string | null, dataDir: string): Promise<DoctorFi
       "set `state.mark` to a file outside it",
     );
   }
+  const there = await stat(path).catch(() => undefined);
+  if (there?.isFile() === false) {
+    return fail(`\`${path}\` is no regular file`, "set `state.mark` to a file that the gateway may create");
+  }
   if (await isWritable(path)) return ok(`\`${path}\` is outside the data folder`);
-  if ((await stat(path).catch(() => undefined)) !== undefined || !(await isWritable(dirname(path)))) {
+  if (there !== undefined || !(await isWritable(dirname(path)))) {
     return fail(
       `\`${path}\` cannot be written`,
       "give it to the user of the gateway, or set `state.mark` to another file",

@@ -153,9 +153,14 @@ function isUnborn(pair: Buffer): boolean {
   return blank.equals(pair.subarray(0, pageSize)) || blank.equals(pair.subarray(pageSize));
 }
 
+/** A device or a pipe keeps no marks, and reads without an end. */
 async function openFile(path: string): Promise<FileHandle> {
   try {
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK, 0o600);
+    if (!(await handle.stat()).isFile()) {
+      await handle.close();
+      throw new Error(`expected a regular file at \`${path}\``);
+    }
     const folder = await open(dirname(path), "r");
     await folder.sync();
     await folder.close();

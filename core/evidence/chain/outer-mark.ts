@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { dirname, sep } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
 import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { makeFolder } from "../../store/folder.ts";
@@ -107,10 +107,11 @@ export class OuterMark {
   }
 }
 
-/** Links are followed as far as the path exists. */
+/** Links are followed as far as the path exists, also where the file itself is one. */
 export async function isInside(path: string, folder: string): Promise<boolean> {
-  const [parent, outer] = await Promise.all([realPathOf(dirname(path)), realPathOf(folder)]);
-  return `${parent}${sep}`.startsWith(`${outer}${sep}`);
+  const own = realpath(path).catch(async () => join(await realPathOf(dirname(path)), basename(path)));
+  const [file, outer] = await Promise.all([own, realPathOf(folder)]);
+  return file.startsWith(`${outer}${sep}`);
 }
 
 async function realPathOf(path: string): Promise<string> {

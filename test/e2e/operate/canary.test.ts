@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
@@ -61,7 +62,8 @@ function result(id: string, value: object): { status: number; body: string } {
   return { status: 200, body: `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(value)}}` };
 }
 
-function startUpstream(): Promise<Server> {
+/** `hold`: called for each call of a tool, which then gets no answer. */
+function startUpstream(hold?: () => void): Promise<Server> {
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
@@ -70,6 +72,7 @@ function startUpstream(): Promise<Server> {
       method?: string;
       params?: { name?: string };
     };
+    if (hold !== undefined && method === "tools/call") return hold();
     const { status, body } = reply(JSON.stringify(id), method, params?.name);
     response.writeHead(id === undefined ? 202 : status, { "content-type": "application/json" });
     response.end(id === undefined ? undefined : body);
@@ -225,19 +228,22 @@ describe("secrets of a gateway that an error ends which nobody caught", () => {
 describe("secrets of a gateway that runs out of memory", () => {
   it("are not in what it says as it dies, and not in the folder [S66]", async () => {
     const folder = await mkdtemp(join(tmpdir(), "canary-crash-"));
-    const env = { NODE_OPTIONS: "--max-old-space-size=34" };
-    const upstream = await startUpstream();
+    const hook = fileURLToPath(new URL("../../fixture/memory-fill.js", import.meta.url));
+    // Far more than a start and these calls need: it ends where the hook says.
+    const env = { NODE_OPTIONS: `--import ${hook} --max-old-space-size=128` };
+    let inFlight = 0;
+    const upstream = await startUpstream(() => inFlight++);
     const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
-    const config = siteConfig({ remoteUrl: url, more: "limits: { json_nodes: 100000 }" });
-    const gateway = await startGateway({ folder, config, files: siteFiles(), env });
+    const gateway = await startGateway({ folder, config: siteConfig({ remoteUrl: url }), files: siteFiles(), env });
+    const agents = Array.from({ length: 8 }, () => new Agent(gateway.url, siteKey));
     try {
       const ended = once(gateway.process, "exit");
-      const many = Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`${at}`, canary("argument-value")]));
-      const args = { [canary("argument-name")]: many };
-      const agents = Array.from({ length: 64 }, () => new Agent(gateway.url, siteKey));
-      await Promise.allSettled(agents.map((agent) => agent.call("answer", args)));
-      await Promise.all(agents.map((agent) => agent.hangUp()));
+      const args = { [canary("argument-name")]: Array.from({ length: 500 }, () => canary("argument-value")) };
+      const calls = Promise.allSettled(agents.map((agent) => agent.call("answer", args)));
+      while (inFlight < agents.length) await pause(5);
+      gateway.process.kill("SIGUSR2");
       const [, signal] = (await ended) as [number | null, string | null];
+      await calls;
       expect(signal).to.equal("SIGABRT");
       expect(gateway.stderr()).to.include("heap out of memory");
       for (const text of [canary("argument-value"), canary("argument-name"), siteKey]) {
@@ -245,7 +251,9 @@ describe("secrets of a gateway that runs out of memory", () => {
         expect(await filesWith(join(folder, "data"), text)).to.deep.equal([]);
       }
     } finally {
+      await Promise.all(agents.map((agent) => agent.hangUp()));
       await gateway.kill9();
+      upstream.closeAllConnections();
       upstream.close();
       await rm(folder, { recursive: true });
     }

@@ -34,9 +34,16 @@ describe("checkMark(target)", () => {
     expect(await check("gateway.mark")).to.equal("ok: `/gateway.mark` is outside the data folder");
   });
 
+  it("fails where it is no file", async () => {
+    await mkdir(join(folder, "gateway.mark"));
+    expect(await check("gateway.mark")).to.equal("fail: `/gateway.mark` is no regular file");
+  });
+
   it("fails where it lies in the data folder, through a link too, or its folder is none", async () => {
     await symlink(join(folder, "data"), join(folder, "link"));
-    for (const path of ["data/gateway.mark", "link/gateway.mark"]) {
+    await writeFile(join(folder, "data", "inside"), "");
+    await symlink(join("data", "inside"), join(folder, "gateway.mark"));
+    for (const path of ["data/gateway.mark", "link/gateway.mark", "gateway.mark"]) {
       expect(await check(path)).to.match(/^fail: .*is in the data folder/);
     }
     expect(await check("none/gateway.mark")).to.match(/^fail: .*cannot be written/);

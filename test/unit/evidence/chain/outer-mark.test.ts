@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -6,6 +7,7 @@ import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import { OuterMark } from "../../../../core/evidence/chain/outer-mark.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { rejection } from "../../../support/ledger-world.ts";
 
 describe("OuterMark", () => {
   let folder: string;
@@ -71,5 +73,21 @@ describe("OuterMark", () => {
     await mark.adopt([{ tenant: "acme", chain: "one", seq: 6, head: sha256Hex("record 6") }]);
     expect([[...mark.tenants], [...mark.unmarked]]).to.deep.equal([["acme"], []]);
     expect(await find(5)).to.contain("is older than its mark");
+  });
+
+  it("is a file, and no device or pipe that reads without an end", async () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of ["/dev/full", "/dev/zero", pipe]) {
+      const { message } = await rejection(OuterMark.open(path, join(folder, "data")));
+      expect(message).to.contain(`expected a regular file at \`${path}\``);
+    }
+  });
+
+  it("is not in the data folder by a link either", async () => {
+    await writeFile(join(folder, "data", "inside"), "");
+    await symlink(join("data", "inside"), join(folder, "link"));
+    const { message } = await rejection(OuterMark.open(join(folder, "link"), join(folder, "data")));
+    expect(message).to.contain("expected `state.mark` outside `data_dir`");
   });
 });
