@@ -2,7 +2,7 @@ import { encodeInput, entryPoint } from "../plugin/abi.ts";
 import { openEngine } from "../plugin/engine.ts";
 import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
-import { runPluginOnce } from "../policy/plugin-test.ts";
+import { runPluginOnce } from "../policy/plugin-run.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
 import { print, printFaults } from "./print.ts";

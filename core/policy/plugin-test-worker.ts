@@ -1,6 +1,7 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { type PluginTestOrder, runPluginOnce } from "./plugin-test.ts";
+import { runPluginOnce } from "./plugin-run.ts";
+import type { PluginTestOrder } from "./plugin-test.ts";
 
 const niceness = 10;
 

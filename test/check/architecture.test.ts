@@ -17,6 +17,7 @@ import {
   layerFaults,
   neighbourFaults,
   sdkFaults,
+  threadFaults,
 } from "./layer.ts";
 import { readSourceTree, type SourceTree } from "./source-tree.ts";
 
@@ -170,6 +171,23 @@ describe("the architecture", () => {
     it("may not lean on core", () => {
       const files = { "sdk/plugin.ts": 'import type { Verdict } from "../core/action/policy.ts";\nimport "./abi.ts";' };
       expect(sdkFaults(tree(files))).to.deep.equal(["sdk/plugin.ts: imports core/action/policy.ts"]);
+    });
+  });
+
+  describe("the threads of plugins", () => {
+    it("load no package", () => {
+      expect(threadFaults(product)).to.deep.equal([]);
+    });
+
+    it("are followed to what they load, but not to what they name as a type", () => {
+      const files = {
+        "core/policy/test-worker.ts":
+          'import { type Order, run } from "./run.ts";\nimport { env } from "node:process";',
+        "core/policy/run.ts": 'import type { Node } from "yaml";\nimport { check } from "../config/check.ts";',
+        "core/config/check.ts": 'import { Ajv } from "ajv";',
+        "core/policy/other.ts": 'import { parse } from "yaml";',
+      };
+      expect(threadFaults(tree(files))).to.deep.equal(["core/config/check.ts: loads `ajv` in a thread"]);
     });
   });
 

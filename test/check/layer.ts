@@ -118,6 +118,21 @@ export function egressFaults(tree: SourceTree): readonly string[] {
   });
 }
 
+/** The threads that a plugin is compiled, tested and run in load no package: each start waits for them. */
+export function threadFaults(tree: SourceTree): readonly string[] {
+  const faults: string[] = [];
+  const seen = new Set([...tree.keys()].filter((path) => /^core\/(?:plugin|policy)\/[\w-]+-worker\.ts$/.test(path)));
+  // A set goes on with what is added meanwhile.
+  for (const from of seen) {
+    for (const { name, path, values } of importsOf(from, tree.get(from) ?? "")) {
+      if (values.length === 0 || name.startsWith("node:")) continue;
+      if (path === undefined) faults.push(`${from}: loads \`${name}\` in a thread`);
+      else seen.add(path);
+    }
+  }
+  return faults;
+}
+
 /** What both sides of the WASM wall share must be publishable on its own. */
 export function sdkFaults(tree: SourceTree): readonly string[] {
   return edgesOf(tree, "sdk/")
