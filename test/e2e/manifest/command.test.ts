@@ -53,7 +53,7 @@ expires_at: ${inSeconds(600)}
     expect([declared.code, declared.stderr]).to.deep.equal([0, ""]);
     expect(declared.stdout).to.match(/^nightly: in force, sha256:[0-9a-f]{64}\n$/);
     const listed = await run("agent", "list");
-    expect(listed.stdout).to.match(/^nightly {2}agent in `nobody` {2}at most 5 actions {2}until .*Z\n$/);
+    expect(listed.stdout).to.match(/^task +of .*\nnightly {2}agent in `nobody` +5 {2}20\S+Z\n$/);
     const shown = await run("agent", "show", "nightly");
     expect(shown.stdout).to.include(
       "tools      files/deep\nresources  *\nwrites to  none\nactions    at most 5 of a session\n",

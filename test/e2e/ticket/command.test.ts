@@ -29,7 +29,7 @@ describe("gateway tickets", () => {
     expect(issued.stderr).to.match(/^gateway: issued tkt_[0-9a-f]{32} {2}live {2}0\/2 used {2}until /);
     const token = issued.stdout.trim();
     expect((await world.call(token)).isError).to.not.equal(true);
-    const [key = ""] = (await tickets("keys")).stdout.split(" ");
+    const { public_key: key } = JSON.parse((await tickets("keys", "--json")).stdout) as { public_key: string };
     const verified = await verify(token, key);
     expect(verified.code).to.equal(0);
     const claims = JSON.parse(verified.stdout) as Record<string, unknown>;
@@ -43,7 +43,7 @@ describe("gateway tickets", () => {
   it("lists and revokes", async () => {
     const issued = await tickets("issue", "--principal", world.principal("agent"), ...scope, "--json");
     const { token, ticket } = JSON.parse(issued.stdout) as { token: string; ticket: { id: string } };
-    expect((await tickets("list")).stdout).to.include(`${ticket.id}  live  0/1 used`);
+    expect((await tickets("list")).stdout).to.include(`${ticket.id}  live   0/1 `);
     const revoked = await tickets("revoke", ticket.id, "--reason", "no need");
     expect([revoked.code, revoked.stdout]).to.deep.equal([0, ""]);
     expect(revoked.stderr).to.match(/^gateway: revoked tkt_/);
