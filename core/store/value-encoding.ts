@@ -226,7 +226,10 @@ function putQuoted(piece: string, at: number): number {
 function putSpecial(piece: string, at: number): number | undefined {
   const { length } = piece;
   if (length === idLength) return putId(piece, at);
-  if (length === 22) return saltText.test(piece) ? putSalt(piece, at) : undefined;
+  if (length === 22) {
+    scratch[at] = saltCode;
+    return saltText.test(piece) ? at + 1 + scratch.write(piece, at + 1, "base64url") : undefined;
+  }
   if (length === 24) return putTime(piece, at);
   const hashed = hashForms.get(length);
   if (hashed === undefined || !piece.startsWith(hashed.prefix)) return undefined;
@@ -260,11 +263,6 @@ function putHex(text: string, from: number, digits: number, at: number): number 
     scratch[end++] = byte;
   }
   return end;
-}
-
-function putSalt(piece: string, at: number): number {
-  scratch[at] = saltCode;
-  return at + 1 + scratch.write(piece, at + 1, "base64url");
 }
 
 /** The last second that was put: most times fall into it. */
