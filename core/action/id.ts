@@ -20,6 +20,20 @@ export function idSource(clock: Clock, random: Random): () => string {
   return () => uuidV7(clock(), pool(idBytes));
 }
 
+/** The last second that had a text: most times fall into it. */
+const lastSecond = { second: Number.NaN, text: "" };
+
+/** The RFC 3339 text of a time: UTC, with milliseconds. Throws RangeError for one that has none. */
+export function timeText(timeMs: number): string {
+  const ms = Math.trunc(timeMs);
+  const second = Math.floor(ms / 1_000);
+  if (second !== lastSecond.second) {
+    lastSecond.text = new Date(ms).toISOString().slice(0, -4);
+    lastSecond.second = second;
+  }
+  return `${lastSecond.text}${String(ms - second * 1_000).padStart(3, "0")}Z`;
+}
+
 const poolBytes = 4_096;
 
 /**

@@ -15,6 +15,7 @@ import type { DefinitionReviews } from "../definition/definition-reviews.ts";
 import type { DefinitionStore } from "../definition/definition-store.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { SessionExport } from "../evidence/bundle/session-export.ts";
+import { BatchThread } from "../evidence/chain/batch-thread.ts";
 import { OuterMark } from "../evidence/chain/outer-mark.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { EvidenceJobs } from "../evidence/evidence-jobs.ts";
@@ -287,6 +288,7 @@ async function openEvidence(
     outerMark,
     fieldPolicy: evidence,
     recordRules: evidenceRules,
+    batchThread: new BatchThread(),
     readingThread: { program: chainWorker, minRecords: minThreadRecords },
     observer: metrics.evidence,
     pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),

@@ -6,6 +6,7 @@ import type { JsonObject } from "../action/json.ts";
 import type { Pace } from "../store/pace.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
 import { ActionRecorder } from "./chain/action-recorder.ts";
+import type { BatchThread } from "./chain/batch-thread.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory, type Mark } from "./chain/high-water.ts";
@@ -71,13 +72,13 @@ export class Ledger {
     this.#options = options;
     this.#store = store;
     this.#highWater = highWater;
-    const { outerMark = null, keys, wrappingKeys } = options;
+    const { outerMark = null, keys, wrappingKeys, batchThread } = options;
     this.#chains = new ChainTable({ store, highWater, outerMark, keys, wrappingKeys, random });
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     const onFailure = (cause: unknown): void => this.#warnOf("evidence_write_failed", cause);
     const onRefused = (): void => this.#recovery.requestRepair();
     this.#writer = new Writer(
-      { store, highWater, outerMark, limit, holdsStore, observer, onFailure, onRefused },
+      { store, highWater, outerMark, limit, holdsStore, observer, batchThread, onFailure, onRefused },
       stamp,
     );
     this.actions = new ActionRecorder({
@@ -136,6 +137,7 @@ export class Ledger {
       await ledger.#recovery.start();
       return ledger;
     } catch (error) {
+      await options.batchThread?.close();
       await highWater.close();
       throw error;
     }
@@ -280,6 +282,7 @@ export class Ledger {
     await this.#chains.settled();
     await this.#writer.commit.close();
     await this.#recovery.settled();
+    await this.#options.batchThread?.close();
     await this.#closeOuterMark();
     await this.#highWater.close();
   }
@@ -320,6 +323,8 @@ export interface LedgerOptions {
   readonly recordRules: RecordRules;
   /** The program of the threads that read chains of at least so many records; absent where nothing is served meanwhile. */
   readonly readingThread?: { readonly program: URL; readonly minRecords: number };
+  /** Encodes and seals the values of large batches; the ledger closes it. */
+  readonly batchThread?: BatchThread;
   readonly clock: Clock;
   readonly random: Random;
   /** Names this installation in every record. */

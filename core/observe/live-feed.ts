@@ -1,7 +1,7 @@
 import type { Decision } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import type { Clock } from "../action/id.ts";
+import { type Clock, timeText } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { SessionScope } from "../action/principal.ts";
 import type { SessionState } from "../action/session-state.ts";
@@ -58,16 +58,19 @@ export class LiveFeed implements Subscriber {
     const { id, decision, risk, determining, durationUs } = evaluation;
     this.#options.log.info(
       {
-        ...{ tenant, decision, rule: determining[0]?.rule ?? null, risk, id, principal: principal.keyId },
-        ...{
-          session: session.id,
-          protocol,
-          tool,
-          target,
-          capability,
-          dispatched: isDispatched,
-          duration_us: durationUs,
-        },
+        tenant,
+        decision,
+        rule: determining[0]?.rule ?? null,
+        risk,
+        id,
+        principal: principal.keyId,
+        session: session.id,
+        protocol,
+        tool,
+        target,
+        capability,
+        dispatched: isDispatched,
+        duration_us: durationUs,
       },
       "action_decided",
     );
@@ -104,7 +107,7 @@ export class LiveFeed implements Subscriber {
   #makeEvent(channel: LiveChannel, data: JsonObject): LiveEvent {
     const { clock, showLabels } = this.#options;
     const shown = showLabels || data.label === undefined ? data : { ...data, label: null };
-    return { channel, time: new Date(clock()).toISOString(), data: shown };
+    return { channel, time: timeText(clock()), data: shown };
   }
 }
 
@@ -152,7 +155,7 @@ function decisionEvent(
     effect: action.facts?.effect ?? null,
     duration_us: evaluation.durationUs,
   };
-  return { channel: "decisions", time: new Date(clock()).toISOString(), data };
+  return { channel: "decisions", time: timeText(clock()), data };
 }
 
 function riskEvent({ id, label }: SessionScope, { risk, actions, taints }: SessionState): JsonObject {

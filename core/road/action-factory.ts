@@ -8,7 +8,7 @@ import {
   type ToolDefinition,
 } from "../action/envelope.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
-import type { Clock } from "../action/id.ts";
+import { type Clock, timeText } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal, SessionScope } from "../action/principal.ts";
 import type { UpstreamSettings } from "../config/gateway-config.ts";
@@ -71,7 +71,7 @@ export class ActionFactory {
     return checkBounds({
       version: 1,
       id: this.#newId(),
-      time: new Date(this.#clock()).toISOString(),
+      time: timeText(this.#clock()),
       tenant: principal.tenant,
       principal: { id: principal.id, role: principal.role, keyId: principal.keyId },
       session: actor.scope,

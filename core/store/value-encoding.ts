@@ -1,4 +1,27 @@
-import { stringWords, structureWords, valueWords } from "./value-word.ts";
+import { decodeValue } from "./value-decoding.ts";
+import {
+  base64Form,
+  braceNumberCode,
+  commaNumberCode,
+  digestCode,
+  digestPrefix,
+  hashCode,
+  hexForm,
+  idCode,
+  literalCode,
+  otherCode,
+  pieceForm,
+  principalCode,
+  principalPrefix,
+  quotedWords,
+  saltCode,
+  sessionCode,
+  sessionPrefix,
+  stringWords,
+  structureWords,
+  timeCode,
+  usualNext,
+} from "./value-word.ts";
 
 /**
  * The encoding of the store's values. A value is text; its bytes are UTF-8, or one of three compact forms, which a first
@@ -10,12 +33,6 @@ export const valueEncoding = {
   encode: encodeValue,
   decode: decodeValue,
 } as const;
-
-/** First byte of a text that is base64, and of one that is lower-case hex: then come the bytes it stands for. */
-const base64Form = 0xf8;
-const hexForm = 0xf9;
-/** First byte of a text that is kept piece by piece, as `encodePieces` says. */
-const pieceForm = 0xfa;
 
 /** Shorter texts are kept as they are, and so are longer ones, whatever they hold. */
 const minCompact = 48;
@@ -31,49 +48,18 @@ export function encodeValue(text: string): Buffer {
   if (hexText.test(text)) return Buffer.concat([Buffer.of(hexForm), Buffer.from(text, "hex")]);
   if (!base64Text.test(text)) return Buffer.from(text);
   const bytes = Buffer.from(text, "base64");
-  return bytes.toString("base64") === text ? Buffer.concat([Buffer.of(base64Form), bytes]) : Buffer.from(text);
+  return bytes.toString("base64") === text ? encodeBytes(bytes) : Buffer.from(text);
 }
 
-/**
- * Returns the text of a value. Never throws: damaged bytes give a text that begins as no value does, which its reader
- * refuses.
- */
-export function decodeValue(bytes: Uint8Array): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  switch (buffer[0]) {
-    case base64Form:
-      return buffer.toString("base64", 1);
-    case hexForm:
-      return buffer.toString("hex", 1);
-    case pieceForm:
-      return decodePieces(buffer) ?? buffer.toString("latin1");
-    default:
-      return buffer.toString("utf8");
-  }
+/** Returns the bytes of a value whose text is the base64 of `bytes`. */
+export function encodeBytes(bytes: Buffer): Buffer {
+  const length = Math.ceil(bytes.length / 3) * 4;
+  if (length < minCompact || length > maxCompact) return Buffer.from(bytes.toString("base64"));
+  return Buffer.concat([Buffer.of(base64Form), bytes]);
 }
 
-/** The codes of a piece inside quotes, beside those of the words. */
-const literalCode = 0x7f;
-const hashCode = 0x7e;
-const digestCode = 0x7d;
-const idCode = 0x7c;
-const timeCode = 0x7b;
-const saltCode = 0x7a;
-const sessionCode = 0x79;
-const principalCode = 0x78;
-/** Set on the code of a piece inside quotes: the structure after it is the usual one, and is left out. */
-const usualNext = 0x80;
-
-/** The codes of a piece between quotes, beside those of the words: a number up to a comma, up to a brace, and other text. */
-const commaNumberCode = 0xfe;
-const braceNumberCode = 0xfd;
-const otherCode = 0xff;
-
-const sessionPrefix = "session-v1-";
-const principalPrefix = "principal-v1-";
-const digestPrefix = "sha256:";
-
-const hashText = /^[0-9a-f]{64}$/;
+/** The digits of a hash. */
+const hashDigits = 64;
 /** The texts that hold a hash, by their length. */
 const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: string }> = new Map([
   [64, { code: hashCode, prefix: "" }],
@@ -81,15 +67,16 @@ const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: s
   [sessionPrefix.length + 64, { code: sessionCode, prefix: sessionPrefix }],
   [principalPrefix.length + 64, { code: principalCode, prefix: principalPrefix }],
 ]);
-const idText = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** Where the groups of digits of an id begin; a hyphen lies between two. */
+const idGroups = [0, 9, 14, 19, 24];
+const idLength = 36;
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** 16 bytes in base64url: the last character has four bits that are zero. */
 const saltText = /^[A-Za-z0-9_-]{21}[AQgw]$/;
 const numberText = /^:(?:0|[1-9]\d{0,14})[,}]$/;
 
-/** Words inside quotes by their code: names, which `:` follows, and then values, which `,` follows. */
-const quotedWords: readonly string[] = [...stringWords, ...valueWords];
 const quotedCodes = codesOf(quotedWords);
+const maxWord = Math.max(...quotedWords.map(({ length }) => length));
 const structureCodes = codesOf(structureWords);
 
 function codesOf(words: readonly string[]): ReadonlyMap<string, number> {
@@ -171,18 +158,51 @@ function putMembers(members: readonly string[], before: Encoded | undefined): nu
       while (index < count && members[index] === before.members[index]) {
         starts.push((before.starts[++index] as number) + shift);
       }
-      at += before.bytes.copy(scratch, at, before.starts[from], before.starts[index]);
+      // Most runs are short: cheaper byte by byte than by a call into the engine.
+      const to = before.starts[index] as number;
+      for (let each = before.starts[from] as number; each < to; each++) scratch[at++] = before.bytes[each] as number;
     }
     if (index === count) break;
     const hasNext = index < count - 1;
-    const pieces = (hasNext ? `${members[index]},` : (members[index] as string)).split('"');
-    const isBetweenStrings = !hasNext || (pieces.length % 2 === 0) === index > 0;
-    const end = isBetweenStrings ? putPieces(pieces, at, index > 0) : undefined;
+    const member = members[index] as string;
+    const end = (hasNext && index > 0 ? putPair(member, at) : undefined) ?? putMember(member, at, index > 0, hasNext);
     if (end === undefined) return undefined;
     starts.push(end);
     index++;
   }
   return starts;
+}
+
+/** Puts a member by its pieces; undefined where it does not lie between two strings. */
+function putMember(member: string, at: number, startsQuoted: boolean, hasNext: boolean): number | undefined {
+  const pieces = (hasNext ? `${member},` : member).split('"');
+  const isBetweenStrings = !hasNext || (pieces.length % 2 === 0) === startsQuoted;
+  return isBetweenStrings ? putPieces(pieces, at, startsQuoted) : undefined;
+}
+
+const quoteUnit = 0x22;
+const colonUnit = 0x3a;
+
+/**
+ * Puts a name with a value that is one string, or none, and the comma behind it, as `putMember` does: it makes most of what
+ * differs from one record to the next. Undefined for any other member.
+ */
+function putPair(member: string, from: number): number | undefined {
+  const nameEnd = member.indexOf('"');
+  if (nameEnd === -1 || member.charCodeAt(nameEnd + 1) !== colonUnit || from > maxCompact) return undefined;
+  const name = member.slice(0, nameEnd);
+  const valueAt = nameEnd + 3;
+  const isText = member.charCodeAt(nameEnd + 2) === quoteUnit;
+  if (member.indexOf('"', isText ? valueAt : nameEnd + 1) !== (isText ? member.length - 1 : -1)) return undefined;
+  const at = putQuoted(name, from);
+  if (!isText) return putStructure(`${member.slice(nameEnd + 1)},`, at);
+  const isUsual = (scratch[from] as number) < stringWords.length;
+  if (isUsual) scratch[from] = (scratch[from] as number) | usualNext;
+  const codeAt = isUsual ? at : putStructure(":", at);
+  const end = putQuoted(member.slice(valueAt, -1), codeAt);
+  if ((scratch[codeAt] as number) < stringWords.length) return putStructure(",", end);
+  scratch[codeAt] = (scratch[codeAt] as number) | usualNext;
+  return end;
 }
 
 function putStructure(piece: string, at: number): number {
@@ -193,33 +213,72 @@ function putStructure(piece: string, at: number): number {
 }
 
 function putQuoted(piece: string, at: number): number {
-  const word = quotedCodes.get(piece);
+  const { length } = piece;
+  const word = length > maxWord ? undefined : quotedCodes.get(piece);
   if (word !== undefined) {
     scratch[at] = word;
     return at + 1;
   }
-  const { length } = piece;
-  if (length === 36 && idText.test(piece)) return putBytes(idCode, piece.replaceAll("-", ""), "hex", at);
-  if (length === 22 && saltText.test(piece)) return putBytes(saltCode, piece, "base64url", at);
-  if (length === 24 && timeText.test(piece)) {
-    const ms = Date.parse(piece);
-    // A second of 60 is a time that is written otherwise.
-    if (ms >= 0 && new Date(ms).toISOString() === piece) {
-      scratch[at] = timeCode;
-      return scratch.writeUIntBE(ms, at + 1, 6);
-    }
-  }
-  const hashed = hashForms.get(length);
-  if (hashed !== undefined && piece.startsWith(hashed.prefix)) {
-    const hash = piece.slice(hashed.prefix.length);
-    if (hashText.test(hash)) return putBytes(hashed.code, hash, "hex", at);
-  }
-  return putText(literalCode, piece, at);
+  return putSpecial(piece, at) ?? putText(literalCode, piece, at);
 }
 
-function putBytes(code: number, text: string, encoding: "hex" | "base64url", at: number): number {
-  scratch[at] = code;
-  return at + 1 + scratch.write(text, at + 1, encoding);
+/** Puts an id, a salt, a time or a hash; undefined for anything else. */
+function putSpecial(piece: string, at: number): number | undefined {
+  const { length } = piece;
+  if (length === idLength) return putId(piece, at);
+  if (length === 22) {
+    scratch[at] = saltCode;
+    return saltText.test(piece) ? at + 1 + scratch.write(piece, at + 1, "base64url") : undefined;
+  }
+  if (length === 24) return putTime(piece, at);
+  const hashed = hashForms.get(length);
+  if (hashed === undefined || !piece.startsWith(hashed.prefix)) return undefined;
+  scratch[at] = hashed.code;
+  return putHex(piece, length - hashDigits, hashDigits, at + 1);
+}
+
+function putId(piece: string, at: number): number | undefined {
+  scratch[at] = idCode;
+  let end: number | undefined = at + 1;
+  for (const from of idGroups) {
+    if (from > 0 && piece.charCodeAt(from - 1) !== hyphenUnit) return undefined;
+    end = putHex(piece, from, from === 0 ? 8 : from === 24 ? 12 : 4, end);
+    if (end === undefined) return undefined;
+  }
+  return end;
+}
+
+const hyphenUnit = 0x2d;
+const hexUnits = "0123456789abcdef";
+/** The value of each lower-case hex digit by its code unit; −1 for what is none. */
+const hexValues: Int8Array = Int8Array.from({ length: 128 }, (_, unit) => hexUnits.indexOf(String.fromCharCode(unit)));
+
+/** Puts the bytes of so many lower-case hex digits; undefined where anything else is among them. */
+function putHex(text: string, from: number, digits: number, at: number): number | undefined {
+  let end = at;
+  for (let index = from; index < from + digits; index += 2) {
+    const high = hexValues[text.charCodeAt(index)] ?? -1;
+    const byte = high * 16 + (hexValues[text.charCodeAt(index + 1)] ?? -17);
+    if (high < 0 || byte < high * 16) return undefined;
+    scratch[end++] = byte;
+  }
+  return end;
+}
+
+/** The last second that was put: most times fall into it. */
+const lastSecond = { text: "\n", ms: 0 };
+
+function putTime(piece: string, at: number): number | undefined {
+  if (!timeText.test(piece)) return undefined;
+  if (!piece.startsWith(lastSecond.text)) {
+    const ms = Date.parse(piece);
+    // A second of 60 is a time that is written otherwise.
+    if (!(ms >= 0) || new Date(ms).toISOString() !== piece) return undefined;
+    lastSecond.text = piece.slice(0, 20);
+    lastSecond.ms = Math.floor(ms / 1000) * 1000;
+  }
+  scratch[at] = timeCode;
+  return scratch.writeUIntBE(lastSecond.ms + Number(piece.slice(20, 23)), at + 1, 6);
 }
 
 function putText(code: number, piece: string, at: number): number {
@@ -235,94 +294,4 @@ function putNumber(number: number, at: number): number {
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) scratch[to++] = (rest % 0x80) | 0x80;
   scratch[to++] = rest;
   return to;
-}
-
-/** Reads pieces one after another. What lies beyond the end reads as nothing, and is seen there. */
-class PieceReader {
-  readonly #bytes: Buffer;
-  #at = 1;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  /** Undefined where the bytes do not end with a piece. */
-  get isAtEnd(): boolean | undefined {
-    return this.#at > this.#bytes.length ? undefined : this.#at === this.#bytes.length;
-  }
-
-  code(): number {
-    return this.#bytes[this.#at++] ?? literalCode;
-  }
-
-  structure(): string | undefined {
-    const code = this.code();
-    if (code === otherCode) return this.#text();
-    if (code === commaNumberCode) return `:${this.#number()},`;
-    if (code === braceNumberCode) return `:${this.#number()}}`;
-    return structureWords[code];
-  }
-
-  quoted(code: number): string | undefined {
-    switch (code) {
-      case literalCode:
-        return this.#text();
-      case hashCode:
-        return this.#take(32, "hex");
-      case digestCode:
-        return digestPrefix + this.#take(32, "hex");
-      case sessionCode:
-        return sessionPrefix + this.#take(32, "hex");
-      case principalCode:
-        return principalPrefix + this.#take(32, "hex");
-      case idCode:
-        return idOf(this.#take(16, "hex"));
-      case timeCode:
-        return new Date(Number.parseInt(`0${this.#take(6, "hex")}`, 16)).toISOString();
-      case saltCode:
-        return this.#take(16, "base64url");
-      default:
-        return quotedWords[code];
-    }
-  }
-
-  #text(): string {
-    return this.#take(this.#number(), "utf8");
-  }
-
-  #number(): number {
-    let [number, unit] = [0, 1];
-    for (;;) {
-      const byte = this.#bytes[this.#at++] ?? 0;
-      number += (byte % 0x80) * unit;
-      if (byte < 0x80 || unit > Number.MAX_SAFE_INTEGER) return number;
-      unit *= 0x80;
-    }
-  }
-
-  #take(length: number, encoding: BufferEncoding): string {
-    const from = this.#at;
-    this.#at += length;
-    return this.#bytes.toString(encoding, from, this.#at);
-  }
-}
-
-function decodePieces(bytes: Buffer): string | undefined {
-  const reader = new PieceReader(bytes);
-  const pieces: string[] = [];
-  for (let isQuoted = false; ; isQuoted = !isQuoted) {
-    const code = isQuoted ? reader.code() : 0;
-    const piece = isQuoted ? reader.quoted(code % usualNext) : reader.structure();
-    if (piece === undefined) return undefined;
-    pieces.push(piece);
-    if (code >= usualNext) {
-      pieces.push(code % usualNext < stringWords.length ? ":" : ",");
-      isQuoted = false;
-    }
-    if (reader.isAtEnd !== false) return reader.isAtEnd ? pieces.join('"') : undefined;
-  }
-}
-
-function idOf(hex: string): string {
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

@@ -30,3 +30,33 @@ export const structureWords: readonly string[] = [
   ..."{ : , } :{ }, }} :[ ] ], ]} :[{ },{ }] }], }]} :null, :null} :false, :true,".split(" "),
   ...":false} :true} :[], :[]} :[]}, [{ ]}, ]}} }}, [ }]}]} :[[ [[".split(" "),
 ];
+
+/** First byte of a text that is base64, and of one that is lower-case hex: then come the bytes it stands for. */
+export const base64Form = 0xf8;
+export const hexForm = 0xf9;
+/** First byte of a text that is kept piece by piece, as `encodePieces` does it. */
+export const pieceForm = 0xfa;
+
+/** The codes of a piece inside quotes, beside those of the words. */
+export const literalCode = 0x7f;
+export const hashCode = 0x7e;
+export const digestCode = 0x7d;
+export const idCode = 0x7c;
+export const timeCode = 0x7b;
+export const saltCode = 0x7a;
+export const sessionCode = 0x79;
+export const principalCode = 0x78;
+/** Set on the code of a piece inside quotes: the structure after it is the usual one, and is left out. */
+export const usualNext = 0x80;
+
+/** The codes of a piece between quotes, beside those of the words: a number up to a comma, up to a brace, and other text. */
+export const commaNumberCode = 0xfe;
+export const braceNumberCode = 0xfd;
+export const otherCode = 0xff;
+
+export const sessionPrefix = "session-v1-";
+export const principalPrefix = "principal-v1-";
+export const digestPrefix = "sha256:";
+
+/** Words inside quotes by their code: names, which `:` follows, and then values, which `,` follows. */
+export const quotedWords: readonly string[] = [...stringWords, ...valueWords];

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { evidenceRules } from "../../core/compose/evidence-rules.ts";
+import { BatchThread } from "../../core/evidence/chain/batch-thread.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
@@ -21,6 +22,7 @@ const ledger = await Ledger.open({
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
   wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
   recordRules: evidenceRules,
+  batchThread: new BatchThread(),
   fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
   clock: Date.now,
   random: randomBytes,

@@ -10,7 +10,7 @@ import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-import { disclosureBytes, type FieldHider, type HiddenValue } from "../private/private-field.ts";
+import { disclosureText, type FieldHider, type HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
@@ -28,10 +28,10 @@ interface ActionRecorderParts {
   readonly pause: Pause;
 }
 
-/** The commitments to the arguments and facts of an action, and the bytes of their private fields. */
+/** The commitments to the arguments and facts of an action, and the text of their private fields. */
 interface PreparedFields {
   readonly commitments: ActionCommitments;
-  readonly disclosure: Uint8Array;
+  readonly disclosure: string;
 }
 
 /** A dispatched decision in the store whose outcome no process will record. */
@@ -120,12 +120,12 @@ export class ActionRecorder {
     // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
     const isKept = evaluation === undefined || evaluation.errors.length === 0;
     const hasTurns = outcome.status !== "unknown" && isLarge(outcome.output);
-    let [hidden, disclosure]: [HiddenValue | undefined, Uint8Array | undefined] = [undefined, undefined];
+    let [hidden, disclosure]: [HiddenValue | undefined, string | undefined] = [undefined, undefined];
     try {
       if (hasTurns) await pause(action);
       if (outcome.status !== "unknown") hidden = hider.hide(action.tool, outcome.output, isKept);
       if (hasTurns) await pause(action);
-      if (hidden !== undefined) disclosure = disclosureBytes({ output: hidden.fields });
+      if (hidden !== undefined) disclosure = disclosureText({ output: hidden.fields });
       if (hasTurns) await pause(action);
     } catch (error) {
       this.#pending.delete(pendingKey);
@@ -154,7 +154,7 @@ export class ActionRecorder {
         argumentsDigest: hidden.digest,
         facts: fields && { digest: fields.digest, effect: facts.effect },
       },
-      disclosure: disclosureBytes({ arguments: hidden.fields, facts: fields?.fields }),
+      disclosure: disclosureText({ arguments: hidden.fields, facts: fields?.fields }),
     };
   }
 
@@ -172,7 +172,7 @@ export class ActionRecorder {
     await pause(action);
     const fields = facts && hider.hideFacts(action, facts);
     if (fields !== undefined) await pause(action);
-    const disclosure = disclosureBytes({ arguments: hidden.fields, facts: fields?.fields });
+    const disclosure = disclosureText({ arguments: hidden.fields, facts: fields?.fields });
     await pause(action);
     return {
       commitments: {

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
+import { sealEntry } from "../private/private-field.ts";
 import {
   approvalSummaryKey,
   checkpointAtKey,
@@ -12,6 +12,8 @@ import {
 } from "../record/key-space.ts";
 import { type NoteSigner, signCheckpoint } from "../tree/checkpoint.ts";
 import { leafHash } from "../tree/merkle.ts";
+import type { BatchThread } from "./batch-thread.ts";
+import { type BatchValue, type BatchWrite, orderOf } from "./batch-value.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
 import type { OuterMark } from "./outer-mark.ts";
@@ -49,6 +51,8 @@ export interface GroupCommitOptions {
   /** Called for each record that is refused because a write failed before. */
   readonly onRefused: () => void;
   readonly observer?: CommitObserver | undefined;
+  /** Encodes large batches. Without it, every batch is encoded on the thread that commits. */
+  readonly batchThread?: BatchThread | undefined;
 }
 
 /** Measures the disk. Must not throw. */
@@ -63,12 +67,17 @@ export interface CommitObserver {
 /** Records that share one atomic, synced batch. */
 interface Group {
   /** The last value of each key; null deletes it. */
-  readonly writes: Map<string, string | null>;
+  readonly writes: Map<string, BatchValue | null>;
+  /** Characters of the values, about. */
+  size: number;
   readonly leaves: Leaf[];
   readonly arrivedMs: number[];
 }
 
 const maxGroup = 1_024;
+/** Characters from which on a batch costs less on the other thread than handing it over. */
+const minThreadSize = 16_384;
+const asBytes = { valueEncoding: "buffer" } as const;
 
 /**
  * Writes evidence; there is no other writer. Records that arrive while a batch is being written share the next one.
@@ -115,13 +124,14 @@ export class GroupCommit {
   submit(
     chain: EvidenceChain,
     sealed: Sealed,
-    operations: readonly BatchOperation[],
+    operations: readonly BatchWrite[],
     signature: LeafSignature = { signers: [chain.signer], keep: false },
   ): Promise<void> {
     const { group, written } = this.#join(operations);
     const { record, text, hash } = sealed;
     const { seq, time } = record;
     group.writes.set(recordKey(chain.tenant, seq), text);
+    group.size += text.length;
     const isAboutApproval = record.kind === "approval" || (record.kind === "decision" && record.approval !== undefined);
     const summary =
       isAboutApproval || chain.approvals.states.size > 0 ? chain.approvals.take(sealed, chain.wrapping) : undefined;
@@ -137,7 +147,7 @@ export class GroupCommit {
    * Accepts writes that belong to no record, after `admit` in the same turn. They come after those of the records that
    * were accepted before, and before those of later ones. Resolves and rejects as `submit` does.
    */
-  submitWrites(operations: readonly BatchOperation[]): Promise<void> {
+  submitWrites(operations: readonly BatchWrite[]): Promise<void> {
     const { written } = this.#join(operations);
     return written;
   }
@@ -154,16 +164,20 @@ export class GroupCommit {
   }
 
   /** Adds writes to the group that accepts records in this turn, and returns it; `written` resolves when it is durable. */
-  #join(operations: readonly BatchOperation[]): { readonly group: Group; readonly written: Promise<void> } {
+  #join(operations: readonly BatchWrite[]): { readonly group: Group; readonly written: Promise<void> } {
     if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
-      this.#open = { writes: new Map(), leaves: [], arrivedMs: [] };
+      this.#open = { writes: new Map(), size: 0, leaves: [], arrivedMs: [] };
       this.#written = this.#write(this.#open, this.#written);
       // Each append awaits it itself; one that nobody awaits any more must not end the process.
       this.#written.catch(() => undefined);
     }
-    const { writes } = this.#open;
-    for (const operation of operations) writes.set(operation.key, operation.type === "put" ? operation.value : null);
-    return { group: this.#open, written: this.#written };
+    const group = this.#open;
+    for (const operation of operations) {
+      const value = operation.type === "put" ? operation.value : null;
+      group.writes.set(operation.key, value);
+      if (value !== null) group.size += typeof value === "object" ? value.text.length : value.length;
+    }
+    return { group, written: this.#written };
   }
 
   /** Writes a group once the one before it is durable; a group that follows a failed one is rejected with it. */
@@ -186,21 +200,27 @@ export class GroupCommit {
     observer.committed(waitedMs);
   }
 
-  async #commit({ writes, leaves }: Group): Promise<void> {
+  async #commit(group: Group): Promise<void> {
     if (!this.#options.holdsStore()) throw lockLost();
+    const { writes, leaves } = group;
     const last = new Map<EvidenceChain, Leaf>();
     const guarded = new Set<EvidenceChain>();
     for (const leaf of leaves) {
       last.set(leaf.chain, leaf);
       if (leaf.isAboutApproval) guarded.add(leaf.chain);
     }
+    for (const [key, note] of growTrees(leaves, last)) writes.set(key, note);
+    const { batchThread: thread } = this.#options;
+    const isShared = thread !== undefined && group.size >= minThreadSize && thread.prepare();
+    const values = isShared ? await thread.encode(orderOf(writes.values())) : undefined;
+    let made = 0;
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
     for (const [key, value] of writes) {
       if (value === null) batch.del(key);
-      else batch.put(key, value);
+      else if (values === undefined) batch.put(key, textOf(value));
+      else batch.put<string, Uint8Array>(key, values[made++] as Uint8Array, asBytes);
     }
-    for (const [key, value] of growTrees(leaves, last)) batch.put(key, value);
     await batch.write(durably);
     // COMMIT POINT: from here on the records survive; the marks make their loss visible.
     const marks: Mark[] = [];
@@ -227,6 +247,12 @@ export class GroupCommit {
     this.#options.onFailure(cause);
     return failure;
   }
+}
+
+/** Returns the text of a value. */
+export function textOf(value: BatchValue): string {
+  if (typeof value === "string") return value;
+  return typeof value === "function" ? value() : sealEntry(value).toString("base64");
 }
 
 function lockLost(): Error {

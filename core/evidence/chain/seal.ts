@@ -3,7 +3,7 @@ import type { TicketUse } from "../../action/capability-ticket.ts";
 import type { ActionEnvelope, ClientIdentity, Outcome } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../action/evaluation.ts";
-import { type Clock, type Random, uuidV7 } from "../../action/id.ts";
+import { type Clock, type Random, timeText, uuidV7 } from "../../action/id.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { SessionScope } from "../../action/principal.ts";
 import { durably, type EvidenceStore, epochKey } from "../record/key-space.ts";
@@ -132,7 +132,7 @@ function drawIdentity({ clock, random }: Stamp): { readonly id: string; readonly
   return {
     id: uuidV7(now, bytes),
     salt: Buffer.from(bytes.buffer, bytes.byteOffset + idBytes, saltBytes).toString("base64url"),
-    time: new Date(now).toISOString(),
+    time: timeText(now),
   };
 }
 
@@ -272,17 +272,18 @@ export function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
   };
 }
 
-function recordPolicy({ policy, durationUs, redactions, decision, ...rest }: PolicyVerdict): RecordedPolicy {
+function recordPolicy(verdict: PolicyVerdict): RecordedPolicy {
+  const { policy, redactions } = verdict;
   return {
-    answer_digest: rest.answerDigest,
+    answer_digest: verdict.answerDigest,
     digest: policy.digest,
-    duration_us: integer("durationUs", durationUs),
+    duration_us: integer("durationUs", verdict.durationUs),
     kind: policy.kind,
     name: policy.name,
     redactions: redactions && countRedactions(redactions),
-    replayable: rest.replayable,
+    replayable: verdict.replayable,
     signer: policy.signer,
-    verdict: decision,
+    verdict: verdict.decision,
     version: policy.version,
   };
 }

@@ -5,7 +5,7 @@ import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
-import { sealDisclosure } from "../private/private-field.ts";
+import { privateEntry } from "../private/private-field.ts";
 import {
   type EvidenceStore,
   eventKey,
@@ -19,6 +19,7 @@ import { type ActionRecord, noHash, type RecordedSession } from "../record/recor
 import { isAction, readRecord } from "../record/record-text.ts";
 import { readFault } from "../record/store-view.ts";
 import { checkpointSigner } from "../tree/checkpoint.ts";
+import type { BatchWrite } from "./batch-value.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import {
@@ -73,21 +74,23 @@ export class Writer {
   }
 
   /**
-   * Appends the step that was just sealed, with the bytes of its private fields. `operations` commit with it; the writer adds
+   * Appends the step that was just sealed, with the text of its private fields. `operations` commit with it; the writer adds
    * its own.
    */
   appendAction(
     chain: EvidenceChain,
     { sealed, place }: SealedAction,
     operations: BatchOperation[],
-    disclosure?: Uint8Array,
+    disclosure?: string,
   ): Promise<void> {
-    operations.push(...this.#sessions.advance(place, sealed));
+    const writes: BatchWrite[] = operations;
+    writes.push(...this.#sessions.advance(place, sealed));
     if (disclosure !== undefined) {
       const at = { tenant: chain.tenant, chain: chain.id, seq: sealed.record.seq };
-      operations.push(sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
+      const value = privateEntry(chain.wrapping, at, disclosure, this.#stamp.random);
+      writes.push({ type: "put", key: recordKey(at.tenant, at.seq, "disclosure"), value });
     }
-    return this.commit.submit(chain, sealed, operations);
+    return this.commit.submit(chain, sealed, writes);
   }
 
   /** Appends an event. `operations` commit with it, or not at all. */
@@ -152,6 +155,8 @@ function listKey(chain: EvidenceChain, sealed: Sealed, key: SigningKey): BatchOp
 
 /** The place of a session's next record, and the session's summary before it. */
 interface SessionPlace {
+  /** The key of the session's summary. */
+  readonly key: string;
   readonly session: RecordedSession;
   readonly before: SessionSummary | undefined;
 }
@@ -191,19 +196,19 @@ export class SessionHeads {
       prev_hash: head?.hash ?? noHash,
       transport: scope.transport,
     };
-    return { session, before: head?.summary };
+    return { key, session, before: head?.summary };
   }
 
   /** Moves the session's head to the record just sealed for `place`; returns the writes that commit with it. */
-  advance(place: SessionPlace, sealed: Sealed<ActionRecord>): BatchOperation[] {
+  advance(place: SessionPlace, sealed: Sealed<ActionRecord>): BatchWrite[] {
     const { tenant, session, seq } = sealed.record;
-    const key = sessionKey(tenant, session.id);
+    const { key } = place;
     const summary = summarize(place.before, sealed.record);
     this.#heads.delete(key);
     this.#heads.set(key, { summary, hash: sealed.hash });
     forgetOldest(this.#heads, this.#capacity);
-    const operations: BatchOperation[] = [
-      { type: "put", key, value: JSON.stringify(summary) },
+    const operations: BatchWrite[] = [
+      { type: "put", key, value: () => JSON.stringify(summary) },
       { type: "put", key: sessionKey(tenant, session.id, session.index), value: String(seq) },
     ];
     if (session.index > 0) return operations;

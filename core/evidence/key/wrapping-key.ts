@@ -150,7 +150,8 @@ export const cipherKeyBytes = 32;
 
 const algorithm = "aes-256-gcm";
 
-const nonceBytes = 12;
+/** Bytes of every nonce. */
+export const nonceBytes = 12;
 
 const tagBytes = 16;
 
@@ -159,10 +160,14 @@ const tagBytes = 16;
  * same `place`, so that nothing sealed can stand in for something else. A key serves some 2^32 times.
  */
 export function sealBytes(key: Uint8Array, place: string, plain: Uint8Array, random: Random): string {
-  const nonce = random(nonceBytes);
+  return encryptBytes(key, random(nonceBytes), place, plain).toString("base64");
+}
+
+/** The bytes that `sealBytes` returns in base64, for a nonce that the key never served before. */
+export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, plain: Uint8Array): Buffer {
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(place));
   const sealed = [cipher.update(plain), cipher.final()];
-  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]).toString("base64");
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
 }
 
 /** Returns the plain bytes of `sealBytes`; undefined where key, place or a single bit differs. */

@@ -6,8 +6,9 @@ import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
-import { decodeValue, encodePieces } from "../../store/value-encoding.ts";
-import { openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
+import { decodeValue } from "../../store/value-decoding.ts";
+import { encodePieces } from "../../store/value-encoding.ts";
+import { cipherKeyBytes, encryptBytes, nonceBytes, openBytes, type WrappingKey } from "../key/wrapping-key.ts";
 import { type EvidenceStore, partRange, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
@@ -152,30 +153,51 @@ export interface DisclosurePlace {
   readonly seq: number;
 }
 
+/** The private fields of a record, and what seals them: their text, a data key of its own with a nonce, and their place. */
+export interface PrivateEntry {
+  /** Key and nonce, one character for each byte. */
+  readonly secret: string;
+  readonly place: string;
+  readonly text: string;
+}
+
 /**
- * Seals the private fields of a record under a data key of its own. Once the entry is overwritten, nothing of the former one
- * can be read: the key alone opens nothing.
+ * Prepares the private fields of a record to be sealed under a data key of its own. Once the entry is overwritten, nothing of
+ * the former one can be read: the key alone opens nothing.
  */
+export function privateEntry(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): PrivateEntry {
+  const dataKey = Buffer.from(key.dataKey(sealedPlace(derivedKeyPurpose, place))).toString("latin1");
+  const nonce = Buffer.from(random(nonceBytes)).toString("latin1");
+  return { secret: dataKey + nonce, place: sealedPlace(entryPurpose, place), text };
+}
+
+/** Seals an entry: the bytes of which the store keeps the base64. */
+export function sealEntry({ secret, place, text }: PrivateEntry): Buffer {
+  const bytes = Buffer.from(secret, "latin1");
+  const [key, nonce] = [bytes.subarray(0, cipherKeyBytes), bytes.subarray(cipherKeyBytes)];
+  return encryptBytes(key, nonce, place, encodePieces(text) ?? Buffer.from(text));
+}
+
+/** Seals the private fields of a record at once. */
 export function sealDisclosure(
   key: WrappingKey,
   place: DisclosurePlace,
-  bytes: Uint8Array,
+  disclosure: Disclosure,
   random: Random,
 ): BatchOperation {
-  const dataKey = key.dataKey(sealedPlace(derivedKeyPurpose, place));
-  const value = sealBytes(dataKey, sealedPlace(entryPurpose, place), bytes, random);
+  const value = sealEntry(privateEntry(key, place, disclosureText(disclosure), random)).toString("base64");
   return { type: "put", key: recordKey(place.tenant, place.seq, "disclosure"), value };
 }
 
 /** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
 type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
 
-/** The bytes of the private fields of a record, as `sealDisclosure` seals them. */
-export function disclosureBytes(
+/** The text of the private fields of a record, as an entry seals it. */
+export function disclosureText(
   disclosure: {
     readonly [member in PrivateMember]?: readonly PrivateField[] | undefined;
   },
-): Uint8Array {
+): string {
   const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
   for (const member of privateMembers) {
     const fields = disclosure[member];
@@ -188,8 +210,7 @@ export function disclosureBytes(
     }
     kept[member] = own;
   }
-  const text = JSON.stringify(kept);
-  return encodePieces(text) ?? Buffer.from(text);
+  return JSON.stringify(kept);
 }
 
 /** Reads the bytes of an entry, of which earlier versions wrote every commitment. */

@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
-import { decodeValue } from "../../store/value-encoding.ts";
+import { type PackedValues, unpackValues } from "../../store/packed-value.ts";
+import { decodeValue } from "../../store/value-decoding.ts";
 import type { ChainView, EntryReader, RangeOptions } from "../record/store-view.ts";
 import type { GoingRecords } from "../retention/record-sweep.ts";
 
@@ -10,13 +11,6 @@ export type ViewQuestion =
   | { readonly ask: "next"; readonly reader: number; readonly range: RangeOptions; readonly size: number }
   | { readonly ask: "close"; readonly reader: number }
   | { readonly ask: "going"; readonly going: GoingRecords };
-
-/** Values as the store keeps them, one after another. */
-export interface PackedValues {
-  readonly bytes: Uint8Array;
-  /** Bytes of each; −1 for one that is missing. */
-  readonly lengths: Int32Array;
-}
 
 /** The answer to a question; `fault` where the store could not be read. */
 export interface ViewAnswer {
@@ -110,25 +104,5 @@ const aheadEntries = 16;
 
 function valuesOf({ values }: ViewAnswer): (string | undefined)[] {
   if (values === undefined) return [];
-  const { bytes, lengths } = values;
-  let at = 0;
-  return Array.from(lengths, (length) => {
-    if (length < 0) return undefined;
-    const from = at;
-    at += length;
-    return decodeValue(bytes.subarray(from, at));
-  });
-}
-
-/** Puts values into one piece of memory, which can be handed to another thread. */
-export function packValues(values: readonly (Uint8Array | undefined)[]): PackedValues {
-  const lengths = Int32Array.from(values, (value) => value?.length ?? -1);
-  const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + Math.max(length, 0), 0));
-  let at = 0;
-  for (const value of values) {
-    if (value === undefined) continue;
-    bytes.set(value, at);
-    at += value.length;
-  }
-  return { bytes, lengths };
+  return unpackValues(values).map((value) => value && decodeValue(value));
 }

@@ -3,6 +3,7 @@ import type { AbstractIterator, AbstractSnapshot } from "abstract-level";
 import { GatewayError } from "../../action/error.ts";
 import { HeldSnapshot } from "../../store/held-snapshot.ts";
 import type { Pace } from "../../store/pace.ts";
+import { packValues } from "../../store/packed-value.ts";
 import type { Mark } from "../chain/high-water.ts";
 import type { EvidenceStore } from "../record/key-space.ts";
 import { chunkSize, isClosedFault, readFault } from "../record/store-view.ts";
@@ -11,7 +12,7 @@ import type { GoingRecords } from "../retention/record-sweep.ts";
 import type { VerifyReport, VerifyWatch } from "../verify/verification.ts";
 import type { ChainReading } from "./chain-reading.ts";
 import type { ChainMessage, ChainOrder, ChainResult, ChainTask } from "./chain-task.ts";
-import { packValues, type ViewAnswer, type ViewQuestion } from "./remote-view.ts";
+import type { ViewAnswer, ViewQuestion } from "./remote-view.ts";
 
 interface ThreadReadingParts {
   readonly store: EvidenceStore;

@@ -9,7 +9,6 @@ import type { Writer } from "../chain/writer.ts";
 import { releaseHeld } from "../private/held-action.ts";
 import {
   type Disclosure,
-  disclosureBytes,
   type PrivateField,
   type PrivateMember,
   privateMembers,
@@ -111,7 +110,7 @@ export class Erasure {
       const disclosure = await readDisclosure(store, chain.wrapping, place);
       const { rest, count } = eraseFields(disclosure ?? {}, globs);
       if (count === 0) continue;
-      operations.push(sealDisclosure(chain.wrapping, place, disclosureBytes(rest), random));
+      operations.push(sealDisclosure(chain.wrapping, place, rest, random));
       // The key that an earlier version stored opens the former entry, which a backup may hold.
       operations.push({ type: "del", key: recordKey(chain.tenant, seq, "data-key") });
       // An action that waits for review has its own copy; without it, it can no longer be approved.

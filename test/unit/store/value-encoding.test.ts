@@ -1,7 +1,8 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
-import { decodeValue, encodePieces, encodeValue } from "../../../core/store/value-encoding.ts";
+import { decodeValue } from "../../../core/store/value-decoding.ts";
+import { encodeBytes, encodePieces, encodeValue } from "../../../core/store/value-encoding.ts";
 import { quotedCodeLimit, stringWords, structureWords, valueWords } from "../../../core/store/value-word.ts";
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -59,6 +60,33 @@ describe("encodeValue(text), decodeValue(bytes)", () => {
       }),
       { numRuns: 3_000 },
     );
+  });
+
+  it("keep a text member by member as they keep it whole", () => {
+    const member = fc.tuple(
+      fc.constantFrom(...stringWords, "other", "a b"),
+      fc.oneof(atom, fc.integer(), fc.constant(null)),
+    );
+    const objects = fc.array(member, { minLength: 4, maxLength: 8 }).map((members) => Object.fromEntries(members));
+    fc.assert(
+      fc.property(fc.array(fc.oneof(objects, json), { maxLength: 8 }), (values) => {
+        for (const value of values) {
+          // Twice: the second time with one member changed, beside which the others are copied.
+          for (const time of ["2026-11-23T02:30:27.605Z", "2026-11-23T02:30:27.606Z"]) {
+            const text = JSON.stringify({ id: hash(time), value, time, index: 7 });
+            expect(encodeValue(text)).to.deep.equal(encodePieces(text) ?? Buffer.from(text));
+          }
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("keep the base64 of bytes as they keep its text", () => {
+    for (const length of [0, 1, 35, 36, 37, 1_000, 49_150, 49_152, 49_153]) {
+      const bytes = randomBytes(length);
+      expect(encodeBytes(bytes)).to.deep.equal(encodeValue(bytes.toString("base64")));
+    }
   });
 
   it("read text of earlier versions as it is", () => {

@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
+import type { BatchOperation } from "../../../../core/action/commit-hook.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
 import { type ChainHead, emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
+import { textOf } from "../../../../core/evidence/chain/group-commit.ts";
 import { decisionContent, type Sealed, sealActionRecord } from "../../../../core/evidence/chain/seal.ts";
 import { SessionHeads } from "../../../../core/evidence/chain/writer.ts";
 import { recordKey, sessionKey, sessionOrderKey } from "../../../../core/evidence/record/key-space.ts";
@@ -115,7 +117,9 @@ describe("SessionHeads", () => {
     expect(sealed.hash).to.equal(sha256Hex(sealed.text));
     const { seq } = sealed.record;
     head = { seq, hash: sealed.hash };
-    const operations = heads.advance(next, sealed);
+    const operations = heads
+      .advance(next, sealed)
+      .map((each): BatchOperation => (each.type === "put" ? { ...each, value: textOf(each.value) } : each));
     if (kept) await store.batch([...operations, { type: "put", key: recordKey("acme", seq), value: sealed.text }]);
     return sealed;
   }
