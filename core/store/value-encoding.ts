@@ -67,7 +67,7 @@ const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: s
   [sessionPrefix.length + 64, { code: sessionCode, prefix: sessionPrefix }],
   [principalPrefix.length + 64, { code: principalCode, prefix: principalPrefix }],
 ]);
-/** Where the groups of digits of an id begin; a hyphen lies between two. */
+/** The places at which the groups of digits of an id begin; a hyphen lies between two. */
 const idGroups = [0, 9, 14, 19, 24];
 const idLength = 36;
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

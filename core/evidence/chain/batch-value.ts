@@ -18,7 +18,7 @@ export interface EncodingOrder {
   readonly entries: readonly number[];
 }
 
-export function orderOf(values: Iterable<BatchValue | null>): EncodingOrder {
+export function encodingOrder(values: Iterable<BatchValue | null>): EncodingOrder {
   const texts: string[] = [];
   const entries: number[] = [];
   for (const value of values) {

@@ -13,7 +13,7 @@ import {
 import { type NoteSigner, signCheckpoint } from "../tree/checkpoint.ts";
 import { leafHash } from "../tree/merkle.ts";
 import type { BatchThread } from "./batch-thread.ts";
-import { type BatchValue, type BatchWrite, orderOf } from "./batch-value.ts";
+import { type BatchValue, type BatchWrite, encodingOrder } from "./batch-value.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
 import type { OuterMark } from "./outer-mark.ts";
@@ -212,7 +212,7 @@ export class GroupCommit {
     for (const [key, note] of growTrees(leaves, last)) writes.set(key, note);
     const { batchThread: thread } = this.#options;
     const isShared = thread !== undefined && group.size >= minThreadSize && thread.prepare();
-    const values = isShared ? await thread.encode(orderOf(writes.values())) : undefined;
+    const values = isShared ? await thread.encode(encodingOrder(writes.values())) : undefined;
     let made = 0;
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
