@@ -42,12 +42,12 @@ export class TaskBinding {
     this.#options = options;
   }
 
-  /** Returns null for a session without a task. Throws where the store cannot be read: then nothing may be dispatched. */
+  /** Returns null for a session without a task. Throws EVIDENCE_UNAVAILABLE where the store cannot be read. */
   taskOf({ tenant, keyId }: Principal, { id, label }: SessionScope): string | null {
     const key = bindingKey(tenant, id);
     let bound = this.#pending.get(key)?.task ?? this.#cached.get(key);
     if (bound === undefined) {
-      bound = parseTask(this.#options.store.getSync(key));
+      bound = parseTask(this.#read(key));
       this.#cache(key, bound);
     }
     return bound ?? this.#options.manifests.findForSession(tenant, keyId, label)?.manifest.task ?? null;
@@ -91,6 +91,14 @@ export class TaskBinding {
       throw invalidReference("its task has no manifest for this principal");
     }
     if (declared.digest !== claims.manifest) throw invalidReference("its task has a newer manifest");
+  }
+
+  #read(key: string): string | undefined {
+    try {
+      return this.#options.store.getSync(key);
+    } catch (cause) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "the tasks of sessions cannot be read", { cause });
+    }
   }
 
   #cache(key: string, task: string | null): void {

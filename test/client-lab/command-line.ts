@@ -62,6 +62,8 @@ wire_api = "responses"
 [mcp_servers.gateway]
 url = "${url}/mcp"
 http_headers = { "X-API-Key" = "${key}" }
+required = true # its first turn waits for the tools
+startup_timeout_sec = 60
 default_tools_approval_mode = "approve" # nobody is there to ask
 `,
   }),

@@ -19,7 +19,7 @@ function last(word: string): string {
 }
 
 describe("the Containerfile", function () {
-  this.timeout(300_000);
+  this.timeout(900_000); // it installs twice
   let folder: string;
   /** Where the image's program lies. */
   let built: string;

@@ -115,6 +115,16 @@ describe("TaskBinding", () => {
       expect(() => binding().taskOf(agent, session("one"))).to.throw();
     }
   });
+
+  it("throws EVIDENCE_UNAVAILABLE while the store is closed, as it is during a repair", async () => {
+    const tasks = binding();
+    await world.store.close();
+    expect(() => tasks.taskOf(agent, session("new")))
+      .to.throw(GatewayError)
+      .with.property("code", "EVIDENCE_UNAVAILABLE");
+    await world.store.open();
+    expect(tasks.taskOf(agent, session("new"))).to.equal(null);
+  });
 });
 
 function declarationOf(task: string): Declaration {
