@@ -192,16 +192,15 @@ function describeFault(folder: string, cause: { readonly code: string; readonly 
 export function lockWatch(store: Store, dir: string, enabled: boolean): () => boolean {
   if (!enabled) return () => true;
   const path = join(dir, "state", "LOCK");
-  let taken = identityOf(path);
+  const exactly = { bigint: true, throwIfNoEntry: false } as const;
+  let taken = statSync(path, exactly);
   store.on("open", () => {
-    taken = identityOf(path);
+    taken = statSync(path, exactly);
   });
-  return () => taken !== undefined && identityOf(path) === taken;
-}
-
-function identityOf(path: string): string | undefined {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
+  return () => {
+    const found = statSync(path, exactly);
+    return found !== undefined && found.ino === taken?.ino && found.dev === taken.dev;
+  };
 }
 
 interface Compactor {

@@ -67,9 +67,16 @@ const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: s
   [sessionPrefix.length + 64, { code: sessionCode, prefix: sessionPrefix }],
   [principalPrefix.length + 64, { code: principalCode, prefix: principalPrefix }],
 ]);
-/** The places at which the groups of digits of an id begin; a hyphen lies between two. */
-const idGroups = [0, 9, 14, 19, 24];
+/** Where the groups of digits of an id begin, and how long they are; a hyphen lies between two. */
+const idGroups = [
+  [0, 8],
+  [9, 4],
+  [14, 4],
+  [19, 4],
+  [24, 12],
+] as const;
 const idLength = 36;
+const hyphenUnit = 0x2d;
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** 16 bytes in base64url: the last character has four bits that are zero. */
 const saltText = /^[A-Za-z0-9_-]{21}[AQgw]$/;
@@ -225,7 +232,16 @@ function putQuoted(piece: string, at: number): number {
 /** Puts an id, a salt, a time or a hash; undefined for anything else. */
 function putSpecial(piece: string, at: number): number | undefined {
   const { length } = piece;
-  if (length === idLength) return putId(piece, at);
+  if (length === idLength) {
+    scratch[at] = idCode;
+    let end: number | undefined = at + 1;
+    for (const [from, digits] of idGroups) {
+      if (from > 0 && piece.charCodeAt(from - 1) !== hyphenUnit) return undefined;
+      end = putHex(piece, from, digits, end);
+      if (end === undefined) return undefined;
+    }
+    return end;
+  }
   if (length === 22) {
     scratch[at] = saltCode;
     return saltText.test(piece) ? at + 1 + scratch.write(piece, at + 1, "base64url") : undefined;
@@ -237,18 +253,6 @@ function putSpecial(piece: string, at: number): number | undefined {
   return putHex(piece, length - hashDigits, hashDigits, at + 1);
 }
 
-function putId(piece: string, at: number): number | undefined {
-  scratch[at] = idCode;
-  let end: number | undefined = at + 1;
-  for (const from of idGroups) {
-    if (from > 0 && piece.charCodeAt(from - 1) !== hyphenUnit) return undefined;
-    end = putHex(piece, from, from === 0 ? 8 : from === 24 ? 12 : 4, end);
-    if (end === undefined) return undefined;
-  }
-  return end;
-}
-
-const hyphenUnit = 0x2d;
 const hexUnits = "0123456789abcdef";
 /** The value of each lower-case hex digit by its code unit; −1 for what is none. */
 const hexValues: Int8Array = Int8Array.from({ length: 128 }, (_, unit) => hexUnits.indexOf(String.fromCharCode(unit)));

@@ -65,15 +65,21 @@ export class HighWaterFile implements HighWater {
 
   async advance(marks: Iterable<Mark>): Promise<void> {
     const written: { readonly mark: Mark; readonly slot: Slot }[] = [];
-    const writes: Promise<void>[] = [];
+    const writes: Promise<{ readonly bytesWritten: number }>[] = [];
     for (const mark of marks) {
       const current = this.#slots.get(mark.tenant) ?? { index: this.#nextIndex++, turn: -1 };
       this.#slots.set(mark.tenant, current); // a place is taken at once: two new tenants in one batch need two
       const slot = { index: current.index, turn: current.turn + 1 };
       written.push({ mark, slot });
-      writes.push(this.#writePage(mark, slot));
+      const line = JSON.stringify({ format: 1, turn: slot.turn, ...mark });
+      const page = Buffer.alloc(pageSize);
+      page.write(`${line}\n${sha256Hex(line)}\n`);
+      writes.push(this.#handle.write(page, 0, pageSize, (slot.index * 2 + (slot.turn % 2)) * pageSize));
     }
-    await Promise.all(writes);
+    for (const { bytesWritten } of await Promise.all(writes)) {
+      if (bytesWritten === pageSize) continue;
+      throw new Error(`high-water: expected ${pageSize} bytes written, got ${bytesWritten}`);
+    }
     await this.#handle.datasync();
     // Only now: after a failure the next attempt must write the same page, not the one that is still good.
     for (const { mark, slot } of written) {
@@ -84,16 +90,6 @@ export class HighWaterFile implements HighWater {
 
   async close(): Promise<void> {
     await this.#handle.close();
-  }
-
-  async #writePage(mark: Mark, slot: Slot): Promise<void> {
-    const line = JSON.stringify({ format: 1, turn: slot.turn, ...mark });
-    const page = Buffer.alloc(pageSize);
-    page.write(`${line}\n${sha256Hex(line)}\n`);
-    const position = (slot.index * 2 + (slot.turn % 2)) * pageSize;
-    const { bytesWritten } = await this.#handle.write(page, 0, pageSize, position);
-    if (bytesWritten !== pageSize)
-      throw new Error(`high-water: expected ${pageSize} bytes written, got ${bytesWritten}`);
   }
 
   async #load(path: string): Promise<void> {
