@@ -97,7 +97,7 @@ S76 | 16, 22 | part | A body of more JSON nodes than the bound; wide, deep, repe
 S77 | 16, 22 | part | One key at its worst (wide bodies, sessions, connections, sockets, watchers, review floods, stored bytes) → another tenant's p50 within 3× of quiet, operators and kills within 100 ms, /health within 50 ms; refusals name the limit
 
 ## What reaches upstreams
-S78 | 17, 22 | part | Extra members anywhere (handshake capabilities, \`_meta\`, \`tracestate\`, \`clientInfo\`, model request members) → judged or never sent; the upstream's log holds nothing else
+S78 | 17, 22 | met  | Extra members anywhere (handshake capabilities, \`_meta\`, \`tracestate\`, \`clientInfo\`, model request members) → judged or never sent; the upstream's log holds nothing else
 
 ## What was found by attacking the first edition
 S79 | 18     | met  | A new session label of a stopped, tainted or flooding principal → no fresh start; a secret in pieces is found or bounded
