@@ -26,6 +26,7 @@ import {
   loadExtensions as load,
   refusalEvent,
 } from "../policy/extension-load.ts";
+import { PassedTests } from "../policy/passed-tests.ts";
 import type { Store } from "../store/open.ts";
 import { SeenSequences } from "../trust/seen-sequence.ts";
 import { elapsedMs, newId } from "./identity.ts";
@@ -75,6 +76,7 @@ export async function loadPolicies(
   { store, ledger, log, metrics, egress, pluginPool }: Loading,
 ): Promise<LoadedPolicies> {
   const sequences = new SeenSequences(store);
+  await new PassedTests(store).recall();
   if (config.policy.plugins.length > 0) pluginPool.warm();
   return load({
     packs: config.policy.packs,
@@ -159,10 +161,14 @@ interface Change {
   readonly after: readonly LoadedExtension[];
 }
 
-/** Puts a change on the record of every tenant, and remembers what was trusted; durable when it resolves. */
+/**
+ * Puts a change on the record of every tenant, and remembers what was trusted; durable when it resolves. Whose own tests passed
+ * is remembered too, which may be lost.
+ */
 export async function recordChange({ store, ledger, log }: Recording, change: Change): Promise<void> {
   const { event, config, policies, before, after } = change;
   await new SeenSequences(store).remember(after.map(({ extension }) => extension));
+  await new PassedTests(store).remember();
   const events = [
     ...extensionEvents(before, after),
     configurationEvent({ event, policies, configDigest: configDigest(config) }),

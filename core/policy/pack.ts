@@ -12,11 +12,12 @@ import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
 import { readItems, readYamlFile, startOf } from "./extension-file.ts";
 import { type PackManifest, parsePackManifest } from "./pack-manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
+import { hasPassed, notePassed } from "./passed-tests.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRuleSet } from "./rule-set.ts";
 import { mergeSettings } from "./settings.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
-import { hasPassed, mergeTestSettings, notePassed, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
+import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
 
 export interface PackOptions {
   /** The pack's verified or accepted files; nothing else is read. */

@@ -4,9 +4,10 @@ import type { Finding, Mode, Policy, PolicyRef, Verdict } from "../action/policy
 import { compilePlugin, type PluginPolicyOptions } from "../plugin/plugin.ts";
 import type { CompiledModule } from "../plugin/plugin-machine.ts";
 import type { VerifiedExtension } from "../trust/verified-extension.ts";
+import { hasPassed, notePassed } from "./passed-tests.ts";
 import { readPlugin, readPluginTests } from "./plugin-source.ts";
 import { runPluginTests } from "./plugin-test.ts";
-import { hasPassed, notePassed, requirePassed } from "./test-file.ts";
+import { requirePassed } from "./test-file.ts";
 
 export interface PluginPlace {
   readonly path: string;

@@ -1,7 +1,5 @@
 import type { JsonObject } from "../action/json.ts";
-import { forgetOldest } from "../action/recent-map.ts";
 import { FaultList } from "../config/fault.ts";
-import type { VerifiedExtension } from "../trust/verified-extension.ts";
 import { readItems, startOf } from "./extension-file.ts";
 import { mergeSettings, type SettingsSchema } from "./settings.ts";
 import type { Subject } from "./test-action.ts";
@@ -43,24 +41,6 @@ export function mergeTestSettings(
     const settings = mergeSettings(schema, test.settings, (message) => faults.addAt(test.place, message));
     return { test, settings };
   });
-}
-
-const maxPassed = 256;
-/** Digests of extensions whose own tests passed in this process, the latest last. */
-const passed = new Set<string>();
-
-/**
- * Returns true where the own tests of an extension have passed in this process. Their results follow from its bytes, so a
- * reload runs the tests of what changed.
- */
-export function hasPassed({ digest }: VerifiedExtension): boolean {
-  return passed.has(digest);
-}
-
-/** Notes that the own tests of an extension passed, all of them. */
-export function notePassed({ digest }: VerifiedExtension): void {
-  passed.add(digest);
-  forgetOldest(passed, maxPassed);
 }
 
 /** Throws `code` with every failed test and its place. */

@@ -67,7 +67,7 @@ const hashForms: ReadonlyMap<number, { readonly code: number; readonly prefix: s
   [sessionPrefix.length + 64, { code: sessionCode, prefix: sessionPrefix }],
   [principalPrefix.length + 64, { code: principalCode, prefix: principalPrefix }],
 ]);
-/** Where the groups of digits of an id begin, and how long they are; a hyphen lies between two. */
+/** The places at which the groups of digits of an id begin, and their lengths; a hyphen lies between two. */
 const idGroups = [
   [0, 8],
   [9, 4],

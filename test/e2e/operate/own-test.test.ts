@@ -1,8 +1,10 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { openStore, type Store } from "../../../core/store/open.ts";
+import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { Agent } from "../../support/agent.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
@@ -44,7 +46,7 @@ for (const { kind, file, subject, right } of kinds) {
     async function start(): Promise<RunningGateway> {
       const plugins = "packs/open }], plugins: [{ path: plugins/sample }] }";
       const config = siteConfig({ localLog: join(folder, "calls.log") }).replace("packs/open }] }", plugins);
-      gateway = await startGateway({ folder, config });
+      gateway = await startGateway({ folder, config, ownProcess: true });
       return gateway;
     }
 
@@ -77,5 +79,34 @@ for (const { kind, file, subject, right } of kinds) {
       await write(file, expecting(right));
       await awaitLog(reloaded, 1);
     });
+
+    it("run once for the bytes of an extension and of the program: a start takes the word of an earlier one", async () => {
+      const kept = async (): Promise<string> => withStore(async (store) => (await store.get("own-tests-passed")) ?? "");
+      const keep = (build: string): Promise<void> =>
+        withStore((store) => store.put("own-tests-passed", JSON.stringify({ build, digests: [digest] })));
+      const build = await readFile(new URL("../../../core/build-digest", import.meta.url), "utf8");
+      await write(file, expecting(right));
+      await start();
+      await gateway?.stop();
+      expect(JSON.parse(await kept())).to.deep.include({ build });
+      expect(await kept()).to.include(await digestOf());
+
+      await write(file, expecting("block"));
+      const digest = await digestOf();
+      expect(await kept()).to.not.include(digest);
+      await keep("of another build");
+      expect(await start().catch((cause: unknown) => String(cause))).to.include(fault);
+      await keep(build);
+      await start();
+    });
+
+    async function digestOf(): Promise<string> {
+      return (await readExtensionFolder(join(folder, dirname(dirname(file))), kind)).digest;
+    }
+
+    async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
+      const store = await openStore({ dir: join(folder, "data"), enabled: true });
+      return use(store).finally(() => store.close());
+    }
   });
 }
