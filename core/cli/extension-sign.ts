@@ -2,6 +2,7 @@ import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
+import { describeFileError } from "../config/document.ts";
 import { formats } from "../config/format.ts";
 import { requireOptional } from "../config/optional-package.ts";
 import { compilePack } from "../policy/pack.ts";
@@ -114,8 +115,7 @@ async function readKey(file: string): Promise<ExtensionSigner> {
   try {
     pem = await readFile(file, "utf8");
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${reason}`, { cause });
+    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${describeFileError(cause)}`, { cause });
   }
   return readSigner(pem);
 }
@@ -198,8 +198,7 @@ async function read(file: string): Promise<string> {
     const found = await stat(file);
     if (found.isFile() && found.size <= maxBytes) return await readFile(file, "utf8");
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("EXTENSION_INVALID", `\`${file}\` cannot be read: ${reason}`, { cause });
+    throw new GatewayError("EXTENSION_INVALID", `\`${file}\` cannot be read: ${describeFileError(cause)}`, { cause });
   }
   throw invalid(file, `expected a file of at most ${maxBytes} bytes`);
 }

@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, type Json } from "../action/json.ts";
-import { plainValue, readDocument } from "../config/document.ts";
+import { describeFileError, plainValue, readDocument } from "../config/document.ts";
 import { FaultList } from "../config/fault.ts";
 import type { ManifestView } from "../manifest/operation.ts";
 import { manifestOperations } from "../manifest/operation.ts";
@@ -48,8 +48,8 @@ export async function signTaskReference(task: string, options: SignOptions): Pro
 
 /** Reads an Ed25519 private key. Throws KEY_UNUSABLE, which quotes nothing of the file. */
 async function readTaskKey(file: string): Promise<KeyObject> {
-  const pem = await readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
-    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${cause.code ?? String(cause)}`, { cause });
+  const pem = await readFile(file, "utf8").catch((cause: unknown) => {
+    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${describeFileError(cause)}`, { cause });
   });
   try {
     const key = createPrivateKey(pem);

@@ -3,10 +3,12 @@ import { type Decision, isDecision } from "../action/decision.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, isJsonObject, type JsonObject } from "../action/json.ts";
 import { showText } from "../action/visible-text.ts";
-import { plainValue, type YamlNode } from "../config/document.ts";
-import { FaultList } from "../config/fault.ts";
+import { didYouMeanHint } from "../config/check.ts";
+import { describeFileError, plainValue, type YamlNode } from "../config/document.ts";
+import { FaultList, quoteInput } from "../config/fault.ts";
 import { explainOperations } from "../explain/operation.ts";
 import { readItems, startOf } from "../policy/extension-file.ts";
+import { describedAction } from "../road/described-action.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { print, say, sayProgress } from "./print.ts";
 import { decisionReason, describeExplanation, type EvaluationAnswer } from "./view/explanation.ts";
@@ -23,6 +25,7 @@ interface Case {
 }
 
 const batchSize = 100;
+const caseKeys = [...Object.keys(describedAction.properties), "expect"];
 
 /** `gateway simulate`. Ends with 1 where a decision is not the expected one. */
 export async function simulate(file: string, { admin, explain, json }: SimulateOptions): Promise<void> {
@@ -62,8 +65,8 @@ function report({ action, expect }: Case, evaluation: EvaluationAnswer, json: tr
 }
 
 async function readCases(file: string): Promise<readonly Case[]> {
-  const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
-    throw new GatewayError("INVALID_REQUEST", `\`${file}\` cannot be read (${cause.code})`, { cause });
+  const bytes = await readFile(file).catch((cause: unknown) => {
+    throw new GatewayError("INVALID_REQUEST", `\`${file}\` cannot be read: ${describeFileError(cause)}`, { cause });
   });
   const faults = new FaultList("");
   const nodes = await readItems(file, bytes, "actions", faults);
@@ -76,9 +79,16 @@ async function readCases(file: string): Promise<readonly Case[]> {
 
 function readCase(node: YamlNode, faults: FaultList): Case {
   const value = plainValue(node);
-  if (!isJsonObject(value)) {
+  if (!isJsonObject(value) || node.kind !== "map") {
     faults.addAt(node.place, "expected an action to be a mapping");
     return { action: {}, expect: undefined };
+  }
+  for (const [key, { keyPlace }] of node.members) {
+    if (caseKeys.includes(key)) continue;
+    faults.addAt(
+      keyPlace,
+      `expected a key of an action, or \`expect\`, got ${quoteInput(key)}${didYouMeanHint(key, caseKeys)}`,
+    );
   }
   const { expect, ...action } = value;
   if (expect === undefined || isDecision(expect)) return { action, expect };

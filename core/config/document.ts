@@ -239,7 +239,7 @@ const syntaxText: Readonly<Record<ErrorCode, string>> = {
   DUPLICATE_KEY: "expected each key once",
   IMPOSSIBLE: "expected YAML",
   KEY_OVER_1024_CHARS: "expected a key of at most 1024 characters",
-  MISSING_CHAR: "expected a closing quote, a closing bracket, a comma, a colon or a space here",
+  MISSING_CHAR: "expected a closing quote, a closing bracket, a comma, a colon, a space or another indentation here",
   MULTILINE_IMPLICIT_KEY: "expected a key on one line",
   MULTIPLE_ANCHORS: "expected a plain value, got anchors",
   MULTIPLE_DOCS: "expected one document, got a second",

@@ -86,7 +86,11 @@ export function readEngine(path: string, engine: EngineType | null, extension: V
   const files = VerifiedExtension.open(extension);
   const bytes = files.get(manifestFile);
   if (bytes === undefined || !isUtf8(bytes)) {
-    throw new GatewayError("ENGINE_INVALID", `\`${path}\`: expected a manifest \`${manifestFile}\` in UTF-8`);
+    const got = bytes === undefined ? "no such file" : "other bytes";
+    throw new GatewayError(
+      "ENGINE_INVALID",
+      `\`${path}\`: expected a manifest \`${manifestFile}\` in UTF-8, got ${got}`,
+    );
   }
   const root = parseDocument(manifestFile, bytes.toString("utf8"), faults);
   const form = root === undefined ? undefined : checkNode(root, manifestSchema, faults);

@@ -45,7 +45,11 @@ export function readPlugin(path: string, extension: VerifiedExtension, settings:
   const files = VerifiedExtension.open(extension);
   const bytes = files.get(manifestFile);
   if (bytes === undefined || !isUtf8(bytes)) {
-    throw new GatewayError("PLUGIN_INVALID", `\`${path}\`: expected a manifest \`${manifestFile}\` in UTF-8`);
+    const got = bytes === undefined ? "no such file" : "other bytes";
+    throw new GatewayError(
+      "PLUGIN_INVALID",
+      `\`${path}\`: expected a manifest \`${manifestFile}\` in UTF-8, got ${got}`,
+    );
   }
   const root = parseDocument(manifestFile, bytes.toString("utf8"), faults);
   const form = root === undefined ? undefined : checkNode(root, pluginSchema, faults);
@@ -96,7 +100,10 @@ function findModule(root: YamlNode, files: ReadonlyMap<string, Buffer>, faults: 
     const expected = "expected a file of the plugin's folder, got no such file";
     faults.addAt(name.place, `${expected}; \`gateway plugin build\` makes it`);
   } else if (digest?.kind === "scalar" && contentDigest(module) !== digest.value) {
-    faults.addAt(digest.place, `expected that of the module, ${contentDigest(module)}`);
+    faults.addAt(
+      digest.place,
+      `expected that of the module, ${contentDigest(module)}; \`gateway plugin build\` writes it`,
+    );
   }
   return module;
 }

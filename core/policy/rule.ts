@@ -129,6 +129,7 @@ export function findingOf(rule: Rule, message: string, tightenOnly: boolean): Fi
 function checkNamespace(node: YamlNode, namespace: string, faults: FaultList): void {
   const id = memberOf(node, "id");
   if (id?.kind !== "scalar" || typeof id.value !== "string" || id.value.startsWith(`${namespace}.`)) return;
+  if (namespace === "") return; // A manifest without one is a fault already.
   const expected = `expected \`id\` to begin with the pack's namespace \`${namespace}.\``;
   faults.addAt(id.place, `${expected}, got ${quoteInput(id.value)}`);
 }

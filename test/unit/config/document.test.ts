@@ -41,7 +41,7 @@ describe("parseDocument(file, text, faults), in a configuration", () => {
       [
         "an open quote",
         'data_dir: "abc\n',
-        "2:1: expected a closing quote, a closing bracket, a comma, a colon or a space here",
+        "2:1: expected a closing quote, a closing bracket, a comma, a colon, a space or another indentation here",
       ],
       ["an unknown escape", 'data_dir: "\\q"\n', "1:12: expected a known escape in the double-quoted string"],
       ["two keys on one line", "log: level: info\n", "1:6: expected one `key: value` on a line, got another inside it"],

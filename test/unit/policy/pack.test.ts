@@ -105,6 +105,11 @@ describe("loadPack(options)", () => {
         "tests/a.yaml:2:28: cases[0].envelope.tol: unknown key, did you mean `tool`?",
       ],
     ],
+    [
+      "a manifest without a namespace",
+      { ...packOf(rule), "pack.yaml": manifest("").replace(/namespace: .*\n/, "") },
+      ["pack.yaml:1:1: namespace: expected this key, got nothing"],
+    ],
   ];
   for (const [name, files, expected] of rows) {
     it(`refuses ${name} and says where`, async () => {
