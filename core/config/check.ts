@@ -226,10 +226,13 @@ function describeMisfit({ node, schema }: IndexedNode, { keyword }: ErrorObject)
   return `expected ${expectedBy(schema)}, got ${got}${hintFor(node, schema)}`;
 }
 
-function hintFor(node: YamlNode, { type, enum: words }: TSchema): string {
+function hintFor(node: YamlNode, schema: TSchema): string {
+  const { type, enum: words } = schema;
   if (node.kind !== "scalar" || type !== "string") return "";
   if (typeof node.value === "string") return Array.isArray(words) ? didYouMeanHint(node.value, words) : "";
-  return node.value === null || Array.isArray(words) ? "" : " (quote it to make it a string)";
+  const [quoted, pattern] = [String(node.value), typeof schema.pattern === "string" ? schema.pattern : ""];
+  const fits = formatOf(schema)?.test(quoted) ?? new RegExp(pattern, "u").test(quoted);
+  return node.value === null || Array.isArray(words) || !fits ? "" : " (quote it to make it a string)";
 }
 
 /** Completes "expected …" for a schema. */

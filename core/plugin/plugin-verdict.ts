@@ -14,7 +14,6 @@ const maxLengths = { rule: 128, message: 512, pointer: 1_024 } as const;
 const rulePattern = /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$/;
 /** Unambiguous, so that matching is linear in text from a plugin. */
 const pointerPattern = /^\/(?:[^~]|~[01])*$/s;
-const ownRules = "rules that begin with the plugin's name";
 const verdictMembers = ["decision", "findings", "redactions"];
 const findingMembers = ["rule", "decision", "message", "severity", "risk", "pointer", "approvals"];
 
@@ -93,14 +92,14 @@ function readRedactions(value: Json | undefined, name: string, phase: Phase): Pi
 function readOwnRedaction(value: Json, name: string): Redaction {
   const redaction = readRedaction(value);
   if (typeof redaction === "string") throw malformed(redaction);
-  if (!isOwnRule(redaction.rule, name)) throw malformed(ownRules);
+  if (!isOwnRule(redaction.rule, name)) throw malformed(ownRules(name));
   return redaction;
 }
 
 function readFinding(value: Json, name: string): Finding {
   if (!isJsonObject(value) || !hasOnly(value, findingMembers)) throw malformed("findings of known members");
   const { rule, decision, message, severity, risk, pointer, approvals } = value;
-  if (!isText(rule, maxLengths.rule) || !isOwnRule(rule, name)) throw malformed(ownRules);
+  if (!isText(rule, maxLengths.rule) || !isOwnRule(rule, name)) throw malformed(ownRules(name));
   if (!isDecision(decision)) throw malformed("a known decision in each finding");
   if (!isText(message, maxLengths.message) || escapeHidden(message) !== message) throw malformed("printable messages");
   const known = severities.find((each) => each === severity);
@@ -120,6 +119,10 @@ function readApprovals(approvals: Json | undefined, decision: Decision): Pick<Fi
   if (approvals === undefined) return {};
   if (decision !== "review" || !isWhole(approvals, 1, maxApprovals)) throw malformed("`approvals` of a review");
   return { approvals };
+}
+
+function ownRules(name: string): string {
+  return `rules that begin with \`${name}.\`, the plugin's name in its manifest`;
 }
 
 function isOwnRule(rule: string, name: string): boolean {

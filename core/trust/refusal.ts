@@ -2,7 +2,7 @@ import { type ErrorOptions, GatewayError } from "../action/error.ts";
 
 /** Every check that can fail, with its sentence. Closed: evidence, log and command line use these names only. */
 const trustChecks = {
-  unsigned: "expected a signature file, got none",
+  unsigned: "expected a signature file, got none; `gateway pack sign`, `plugin sign` and `engine sign` write one",
   bundle_malformed: "expected lines of Sigstore bundles v0.3 with a DSSE envelope and a public key or a certificate",
   payload_type: "expected a DSSE payload of type `application/vnd.in-toto+json`",
   statement_malformed: "expected an in-toto Statement v1 in canonical JSON",

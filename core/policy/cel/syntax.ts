@@ -45,7 +45,7 @@ export function parseExpression(text: string): ParsedExpression | ExpressionFaul
     if (treeDepth(root) > maxTree) return fault(0, `expected an expression at most ${maxTree} deep, got a deeper one`);
     return parsed;
   } catch (error) {
-    return syntaxFault(error);
+    return unclosedFault(text) ?? syntaxFault(error);
   }
 }
 
@@ -66,6 +66,18 @@ function syntaxFault(error: unknown): ExpressionFault {
     typeof offset === "number" ? offset : 0,
     `not an expression: ${said.charAt(0).toLowerCase()}${said.slice(1)}`,
   );
+}
+
+/** The fault of a string that is not closed: the parser would blame what stands inside it. */
+function unclosedFault(text: string): ExpressionFault | undefined {
+  for (let at = 0; at < text.length; at++) {
+    const quote = text[at];
+    if (quote !== '"' && quote !== "'") continue;
+    const end = closingQuote(text, at);
+    if (end >= text.length) return fault(at, `not an expression: expected a closing \`${quote}\` for this one`);
+    at = end;
+  }
+  return undefined;
 }
 
 /** Finds brackets nested too deep, strings skipped. Checked before parsing: the parser recurses. */

@@ -21,6 +21,11 @@ describe("parseManifest(node, now)", () => {
       ["pack.yaml:3:36: metadata.version: expected a semantic version like `1.2.3`, got `1.2`"],
     ],
     [
+      "a version that is a number, and would be none in quotes",
+      { ...packOf(rule), "pack.yaml": manifest().replace("1.2.3", "1.0") },
+      ["pack.yaml:3:36: metadata.version: expected a semantic version like `1.2.3`, got the number `1`"],
+    ],
+    [
       "a manifest key that is none",
       packOf(rule, "namespase: x"),
       ["pack.yaml:5:1: namespase: unknown key, did you mean `namespace`?"],

@@ -229,6 +229,7 @@ describe("CelEngine.compile(text, scope)", () => {
       "39: `u.address` may be absent: it is there for hosts that are an address, or guard it with `has(u.address)`",
     ],
     ["tool.name == 'x'", "4: expected a map before `.name`, got string"],
+    ["has(args.a) && args.a.contains('b.c)", "31: not an expression: expected a closing `'` for this one"],
     ["args.a &&& args.b", "7: not an expression: found & but expecting end of input"],
     [`${"(".repeat(33)}1${")".repeat(33)}`, "32: expected brackets at most 32 deep, got more"],
     [`args.a${" + args.a".repeat(120)} == 1.0`, "0: expected an expression at most 100 deep, got a deeper one"],
