@@ -1,7 +1,7 @@
 import { type ErrorCode, errorTable, GatewayError } from "../action/error.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 import type { AdminOperation } from "../operation/operation.ts";
-import { requireKey } from "./gateway-port.ts";
+import { plainUrl, requireKey } from "./gateway-port.ts";
 
 /** The admin port that a command calls. */
 export interface AdminOptions {
@@ -16,8 +16,8 @@ const maxQuoted = 1_024;
 
 /**
  * Calls an operation of the admin port with the key from GATEWAY_API_KEY and returns the JSON of its answer. Throws
- * KEY_MISSING without a key, GATEWAY_UNREACHABLE where nothing answers, UPSTREAM_INVALID for an answer that is no JSON, and
- * the gateway's own error for a refusal, its HTTP status in `data.status`.
+ * KEY_MISSING without a key, INVALID_PARAMS for an address that is no plain URL, GATEWAY_UNREACHABLE where nothing answers,
+ * UPSTREAM_INVALID for an answer that is no JSON, and the gateway's own error for a refusal, its HTTP status in `data.status`.
  */
 export async function callAdmin<T>(options: AdminOptions, operation: AdminOperation, values: Values = {}): Promise<T> {
   const body = await fetchBytes(options, operation, values);
@@ -38,7 +38,7 @@ export async function fetchBytes(
 ): Promise<Buffer> {
   const key = requireKey();
   const { path, body } = buildRequest(operation, values);
-  const { status, content } = await send(`${admin.replace(/\/$/, "")}${path}`, {
+  const { status, content } = await send(`${plainUrl(admin, "--admin")}${path}`, {
     method: operation.method,
     headers: { "x-api-key": key, ...(operation.method === "GET" ? {} : { "content-type": "application/json" }) },
     body,

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
@@ -169,10 +170,14 @@ function progressOf(tenant: string): (checked: number) => void {
   };
 }
 
-/** Opens a witness by the place of its notes: a folder or URL. */
+/** Opens a witness by the place of its notes: a folder or URL. Throws INVALID_REQUEST for a folder that is not there. */
 export function openWitness(place: string): Witness {
   const isUrl = /^https?:\/\//.test(place);
-  if (!isUrl) return new FileWitness(place, resolve(place));
+  if (!isUrl) {
+    if (statSync(place, { throwIfNoEntry: false })?.isDirectory() !== true)
+      throw new GatewayError("INVALID_REQUEST", `expected the folder or URL of a witness's notes, got \`${place}\``);
+    return new FileWitness(place, resolve(place));
+  }
   // Named on the command line: the host may be on any network.
   const egress = new EgressGuard({ privateHosts: [new URL(place).hostname] });
   return new HttpWitness({ name: place, url: place, headers: {}, egress });

@@ -27,7 +27,7 @@ export async function verifyEvidence(
   command: Command,
 ): Promise<void> {
   const { data, tenant } = options;
-  if ((bundle === undefined) === (data === undefined)) command.error("error: expected a bundle or --data, not both");
+  if ((bundle === undefined) === (data === undefined)) command.error("error: expected either a bundle or --data");
   if (bundle !== undefined && tenant !== undefined)
     command.error("error: a bundle is of one tenant: leave out --tenant");
   if (bundle !== undefined) await verifyBundleFile(bundle, options);

@@ -8,13 +8,16 @@ export function requireKey(): string {
   return key;
 }
 
-/** Returns the URL of a gateway port without a slash at its end. Throws INVALID_PARAMS for what is no plain URL: the key is sent to it. */
-export function plainUrl(url: string): string {
-  if (/^https?:\/\/[A-Za-z0-9.:[\]-]+(?:\/[A-Za-z0-9._/-]*)?$/.test(url) && parsedUrl(url) !== undefined)
+/**
+ * Returns the URL of a port, which `option` gave, without a slash at its end. Throws INVALID_PARAMS for what is no plain URL: the
+ * key is sent to it.
+ */
+export function plainUrl(url: string, option = "--url"): string {
+  if (/^https?:\/\/[A-Za-z0-9_.:[\]-]+(?:\/[A-Za-z0-9._/-]*)?$/.test(url) && parsedUrl(url) !== undefined)
     return url.replace(/\/$/, "");
   throw new GatewayError(
     "INVALID_PARAMS",
-    "expected `--url` to be an http: or https: URL without credentials or query",
+    `expected \`${option}\` to be an http: or https: URL without credentials or query`,
   );
 }
 

@@ -244,7 +244,9 @@ def judge(bundle, key=(), witness=None, max_age=None):
     return {**report, "exit": EXITS[report["verdict"]]}
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    def content(path): return pathlib.Path(path).read_bytes()
+    def content(path):
+        try: return pathlib.Path(path).read_bytes()
+        except OSError as error: raise argparse.ArgumentTypeError(f"expected a file: {error}")
     parser.add_argument("bundle", type=content)
     parser.add_argument("--key", action="append", default=[], help="first public key of the chain, base64")
     parser.add_argument("--witness", type=content, help="file with the witness's notes")

@@ -186,5 +186,8 @@ function goneFlaw(witness: string, { size }: TenantIndexEntry): Flaw {
 }
 
 function otherList(witness: string): Flaw {
-  return { reason: "forked", detail: `witness \`${witness}\` has seen other chains than this data folder knows of` };
+  return {
+    reason: "forked",
+    detail: `witness \`${witness}\` has seen a later or another list of chains than this data folder knows of`,
+  };
 }

@@ -138,7 +138,9 @@ class TenantIndexFeed {
       (list) => list !== null && read !== undefined && coversEntries(read, list),
     );
     if (entries === undefined || entries === null) {
-      return ledger.refuseNew(`witness \`${this.#witness.name}\` has seen other chains than this data folder knows of`);
+      return ledger.refuseNew(
+        `witness \`${this.#witness.name}\` has seen a later or another list of chains than this data folder knows of`,
+      );
     }
     const chains = new Map(ledger.status().map((status) => [status.tenant, status]));
     for (const entry of entries) {

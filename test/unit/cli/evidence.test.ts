@@ -172,7 +172,7 @@ describe("gateway evidence verify --data", () => {
       const { stdout } = await runCommand(["evidence", "verify", "--data", world.dir, "--witness", notes]);
       expect(stdout).to.equal(
         "acme: witnessed, 3 records\n" +
-          `list of chains: diverged, forked: witness \`${notes}\` has seen other chains than this data folder knows of\n`,
+          `list of chains: diverged, forked: witness \`${notes}\` has seen a later or another list of chains than this data folder knows of\n`,
       );
     });
 

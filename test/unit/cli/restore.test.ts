@@ -172,7 +172,7 @@ describe("gateway restore", () => {
       await expectRefusal(
         restore(file, "--witness", witness),
         `backup refused: chain of tenant \`acme\`: witness \`${witness}\` has seen 6 records; ` +
-          `witness \`${witness}\` has seen other chains than this data folder knows of; ` +
+          `witness \`${witness}\` has seen a later or another list of chains than this data folder knows of; ` +
           "`--accept-rollback <reason>` restores it anyway",
       );
       await expectUntouched();
@@ -183,10 +183,10 @@ describe("gateway restore", () => {
         restore(file),
         /chain of tenant `acme` has a witness; name it with --witness; `--accept-rollback/,
       );
-      await expectRefusal(
-        restore(file, "--witness", join(world.root, "empty")),
-        /has a witness; name it with --witness/,
-      );
+      const other = join(world.root, "empty");
+      await expectRefusal(restore(file, "--witness", other), /expected the folder or URL of a witness's notes, got `/);
+      await mkdir(other);
+      await expectRefusal(restore(file, "--witness", other), /has a witness; name it with --witness/);
       await expectUntouched();
     });
 
@@ -213,6 +213,7 @@ describe("gateway restore", () => {
       await restored.close();
       expect((await runCommand(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(30);
       await rename(witness, `${witness}-until-the-restore`);
+      await mkdir(witness);
       expect((await runCommand(["evidence", "verify", "--data", target, "--witness", witness])).code).to.equal(10);
     });
   });

@@ -181,7 +181,7 @@ describe("WitnessFeed", () => {
       await feed().compare();
       expect(await rejection(world.ledger.recordEvent("globex", "admin", {}))).to.include({
         code: "EVIDENCE_UNAVAILABLE",
-        detail: "witness `vault` has seen other chains than this data folder knows of",
+        detail: "witness `vault` has seen a later or another list of chains than this data folder knows of",
       });
       await events(1);
     });
