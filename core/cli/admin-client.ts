@@ -108,7 +108,9 @@ async function send(
     const response = await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
     return { status: response.status, content: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
-    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check ${option}`, { cause });
+    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; start the gateway, or check ${option}`, {
+      cause,
+    });
   }
 }
 

@@ -59,7 +59,9 @@ async function send(url: string, tool: string, args: JsonObject, session: string
     redirect: "error",
     signal: AbortSignal.timeout(timeoutMs),
   }).catch((cause: unknown) => {
-    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check \`--url\``, { cause });
+    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; start the gateway, or check \`--url\``, {
+      cause,
+    });
   });
   const answer = parseAnswer(await readBounded(response.body ?? [], maxAnswerBytes, "the gateway's answer"));
   if (isJsonObject(answer?.result)) return answer.result;

@@ -23,7 +23,8 @@ export function wantsJson(argv: readonly string[]): boolean {
 
 /** Prints on standard error why a command failed, as text or as one line of JSON, and returns the exit code. */
 export function reportFailure(cause: unknown, json: boolean): number {
-  const { message, code, data } = GatewayError.from(cause);
+  const { message: said, code, data } = GatewayError.from(cause);
+  const message = code === "KEY_UNKNOWN" ? `${said}; check GATEWAY_API_KEY` : said;
   if (json) process.stderr.write(errorLine({ code, message, status: data?.status }));
   else say(message);
   return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;

@@ -72,7 +72,7 @@ function follow(
       resolve(why);
     };
     const unreachable = (): GatewayError =>
-      new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check \`--url\``);
+      new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; start the gateway, or check \`--url\``);
     const hear = (): void => {
       clearTimeout(silence);
       silence = setTimeout(() => socket.terminate(), silentMs);

@@ -73,7 +73,7 @@ export function parseSession(text: string): string {
 }
 
 export const parseLabel = matching(/^[\x21-\x7e]{1,128}$/, "1 to 128 visible ASCII characters");
-export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id, like `apr_…`");
+export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id: `apr_` and 32 hex digits");
 export const parseTicketId = matching(/^tkt_[0-9a-f]{32}$/, "a ticket's id, like `tkt_…`");
 export const parseDefinitionId = matching(/^def_[0-9a-f]{32}$/, "a withheld definition's id, like `def_…`");
 export const parseMessageId = matching(/^msg_[0-9a-f-]{36}$/, "a webhook's message id, like `msg_…`");
