@@ -93,7 +93,10 @@ describe("gateway tail", () => {
   it("ends where its key is revoked, and takes nothing of what is no gateway", async () => {
     serve = (socket) => socket.close(4401, "the key was removed");
     const [code, , stderr] = await start();
-    expect([code, stderr.split("\n")[1]]).to.deep.equal([1, "gateway: unknown key: the key was removed"]);
+    expect([code, stderr.split("\n")[1]]).to.deep.equal([
+      1,
+      "gateway: unknown key: the key was removed; check GATEWAY_API_KEY",
+    ]);
     serve = (socket) => socket.send("\u001b[31mnonsense");
     const [other, stdout, why] = await start();
     expect([other, stdout]).to.deep.equal([1, ""]);
