@@ -52,6 +52,7 @@ export class PassedTests {
   }
 
   async #read(build: string | null): Promise<readonly string[]> {
+    if (build === null) return [];
     const kept = parseKept((await this.#store.get(key)) ?? "");
     if (!isJsonObject(kept) || kept.build !== build || !Array.isArray(kept.digests)) return [];
     return kept.digests.filter((digest) => typeof digest === "string").slice(-maxPassed);
