@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import { GatewayError } from "../action/error.ts";
 import { Gateway, type GatewayPorts } from "../compose/gateway.ts";
-import type { GatewayConfig } from "../config/gateway-config.ts";
+import { openReplica } from "../compose/replica.ts";
+import type { GatewayConfig, StoreConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
+import type { Ownership } from "../replica/replica.ts";
 import { openLocalMode } from "./local-mode.ts";
 import { quotePosix, say } from "./print.ts";
 import { TreeWatch } from "./tree-watch.ts";
@@ -21,6 +23,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
   const log = openLog(config.log.level, isTerminal(process.stderr, options));
   process.on("uncaughtException", (cause) => endWith(cause, log));
+  const ready = ({ gatewayPort, adminPort, metricsPort }: GatewayPorts): void => {
+    const ports = { gatewayPort, adminPort, metricsPort };
+    process.stdout.write(isTerminal(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
+  };
+  if (config.store !== null) return serveReplica(config, config.store, log, ready);
   const opening = Gateway.open(config, log);
   // Starts before anything is read: changes while the gateway opens are reloaded once it is open.
   const stopWatching = watchConfiguration(config, log, () =>
@@ -36,12 +43,67 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { ports } = gateway;
   // Before readiness is printed: a signal sent right after it must stop the gateway, not kill it.
   const stopped = stopSignal();
-  process.stdout.write(isTerminal(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
+  ready(ports);
   if (config.source === null) say(`${consoleCommand(options, ports)} opens its page, for people to watch and review`);
   await stopped;
   stopWatching();
   log.info("gateway_stopping");
   await gateway.close();
+}
+
+/**
+ * Runs one of several replicas: it forwards until it owns the store, serves until another one does, and forwards again. It is
+ * ready once its ports are open, whoever the owner is.
+ */
+async function serveReplica(
+  started: GatewayConfig,
+  store: StoreConfig,
+  log: Log,
+  ready: (ports: GatewayPorts) => void,
+): Promise<void> {
+  const replica = await openReplica(started, store, log);
+  const stopping = new AbortController();
+  const stopped = stopSignal().then(() => stopping.abort());
+  ready({ gatewayPort: replica.ports.gateway, adminPort: replica.ports.admin, metricsPort: replica.ports.metrics });
+  try {
+    for (;;) {
+      const owned = await replica.own(stopping.signal);
+      if (owned === null) return;
+      await serveOwned(started, owned, log, stopped);
+      await owned.release();
+    }
+  } finally {
+    await replica.close();
+  }
+}
+
+/** Serves until this replica is stopped or loses the store. A store that is lost while it is opened is no failure. */
+async function serveOwned(started: GatewayConfig, owned: Ownership, log: Log, stopped: Promise<void>): Promise<void> {
+  const config = await currentConfig(started, log);
+  try {
+    const gateway = await Gateway.open(config, log, owned);
+    const stopWatching = watchConfiguration(config, log, () => reload(gateway, config, log));
+    const isLost = await Promise.race([stopped.then(() => false), owned.lost.then(() => true)]);
+    stopWatching();
+    if (isLost) log.warn("replica_lease_lost");
+    else log.info("gateway_stopping");
+    await gateway.close(isLost ? 0 : undefined);
+  } catch (cause) {
+    await owned.release();
+    const { code, detail } = GatewayError.from(cause);
+    if (code !== "EVIDENCE_UNAVAILABLE") throw cause;
+    log.warn({ cause: detail }, "replica_store_lost");
+  }
+}
+
+/** The configuration as the file has it by now; the one of the start where that cannot be used. */
+async function currentConfig(started: GatewayConfig, log: Log): Promise<GatewayConfig> {
+  if (started.source === null) return started;
+  return loadConfig(started.source, process.env).catch((cause: unknown) => {
+    const { code, message } = GatewayError.from(cause);
+    log.error({ code, detail: message }, "reload_refused");
+    return started;
+  });
 }
 
 /** Returns whether a stream is read by a person. */

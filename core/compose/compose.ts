@@ -44,6 +44,7 @@ import type { PluginPool } from "../plugin/plugin-pool.ts";
 import { PolicyChain } from "../policy/chain.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
+import type { Ownership } from "../replica/replica.ts";
 import { InFlight } from "../road/in-flight.ts";
 import { openSessionControl } from "../session/session-control.ts";
 import type { SessionDirectory } from "../session/session-directory.ts";
@@ -110,8 +111,8 @@ export interface Parts extends Endpoints, AccessParts {
   readonly life: { stopping: boolean };
 }
 
-/** Opens every part but the ports. Rejects with the GatewayError that says why not. */
-export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+/** Opens every part but the ports; `owned`: as one of several replicas. Rejects with the GatewayError that says why not. */
+export async function openParts(config: GatewayConfig, log: Log, owned: Ownership | null = null): Promise<Parts> {
   const clock = new GatewayClock(machineTime);
   const metrics = new Metrics(identity.version, config.telemetry.exemplars);
   const load = new LoopLoad(elapsedMs);
@@ -124,7 +125,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     onRefused: (limit) => metrics.shareRefused(limit),
   });
   const egress = openEgress(config, log);
-  const evidence = await openEvidence(config, log, clock, metrics, fairShare, egress);
+  const evidence = await openEvidence(config, { log, clock, metrics, fairShare, egress, owned });
   const opening = openPolicies(config, { ...evidence, log, metrics, egress, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
@@ -184,7 +185,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
   const access = await openAccess(config, log, egress, metrics);
-  const tickets = await openTickets(config, { ...evidence, log, clock, metrics, keyRing: access.keys });
+  const tickets = await openTickets(config, { ...evidence, log, clock, metrics, owned, keyRing: access.keys });
   const participants: readonly Participant[] = [
     approvalParticipant(approvals.queue),
     killParticipant(control.killSwitch),
@@ -263,27 +264,30 @@ type EvidenceParts = Pick<
   "store" | "ledger" | "evidenceJobs" | "retentionSchedule" | "witnessPublisher" | "notifier" | "exporter" | "backups"
 >;
 
+interface EvidenceNeeds extends Pick<Parts, "log" | "metrics" | "fairShare" | "egress"> {
+  readonly clock: GatewayClock;
+  readonly owned: Ownership | null;
+}
+
 async function openEvidence(
   config: GatewayConfig,
-  log: Log,
-  clock: GatewayClock,
-  metrics: Metrics,
-  fairShare: FairShare,
-  egress: EgressGuard,
+  { log, clock, metrics, fairShare, egress, owned }: EvidenceNeeds,
 ): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
   const outerMark = state.mark === null ? null : await OuterMark.open(state.mark, dataDir);
-  const store = await openStore({ dir: dataDir, enabled: state.enabled });
+  const store = await (owned?.openStore() ?? openStore({ dir: dataDir, enabled: state.enabled }));
+  const holdsLock = lockWatch(store, dataDir, state.enabled);
   const ports = {
     store,
-    ...openKeyStores(state.enabled ? join(dataDir, "keys") : null, randomBytes),
+    ...openKeyStores(state.enabled ? join(dataDir, "keys") : null, randomBytes, owned?.shareKey),
     clock: Date.now,
     random: randomBytes,
     onWarning: (message: string, fields: object): void => log.warn(fields, message),
   };
   const ledger = await Ledger.open({
     ...ports,
-    holdsStore: lockWatch(store, dataDir, state.enabled),
+    holdsStore: () => holdsLock() && (owned?.isHeld() ?? true),
+    highWater: owned?.marks,
     highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
     outerMark,
     fieldPolicy: evidence,

@@ -18,6 +18,7 @@ import { RequestGuard } from "../http/request.ts";
 import type { Log } from "../observe/log.ts";
 import type { Port } from "../observe/metrics.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
+import type { Ownership } from "../replica/replica.ts";
 import { actionOf } from "../road/described-action.ts";
 import { evaluateAction } from "../road/run.ts";
 import { closeParts, openParts, type Parts, policiesOf } from "./compose.ts";
@@ -51,16 +52,24 @@ export class Gateway {
     this.ports = { gatewayPort: gateway, adminPort: admin, metricsPort: metrics };
   }
 
-  /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
-  static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
-    const parts = await openParts(config, log);
+  /**
+   * Opens everything, ports last: whoever can connect is served. `owned`: as one of several replicas, the one that owns the store.
+   * Rejects with the GatewayError that says why not.
+   */
+  static async open(config: GatewayConfig, log: Log, owned: Ownership | null = null): Promise<Gateway> {
+    const parts = await openParts(config, log, owned);
     const live = openLive(parts);
     const console = await openConsole(config, parts, elapsedMs);
     const routes = routesOf(parts, console);
     const opened: Listener[] = [];
     try {
-      for (const port of ["gateway", "admin", "metrics"] as const)
-        opened.push(await openListener(port, routes[port], parts, console, upgradeOf(port, live, parts, console)));
+      for (const port of ["gateway", "admin", "metrics"] as const) {
+        const upgrade = upgradeOf(port, live, parts, console);
+        const number = owned?.takePort(port) ?? numberOf(port, config);
+        const listener = await openListener(port, number, routes[port], parts, console, upgrade);
+        opened.push(listener);
+        owned?.serve(port, (socket) => listener.take(socket));
+      }
       for (const { port } of opened) parts.egress.claimPort(port);
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
@@ -106,13 +115,15 @@ export class Gateway {
     await endpoint.endRevoked(isKnown);
   }
 
-  /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
-  async close(): Promise<void> {
+  /**
+   * Stops accepting, lets what is in flight finish for `drainMs`, by default as configured, then closes upstreams, evidence and
+   * state, in this order.
+   */
+  async close(drainMs = this.#parts.config.limits.drainMs): Promise<void> {
     this.#parts.life.stopping = true;
     this.#live.close();
     this.#console.sessions.close();
     this.#parts.endpoint.endStreams();
-    const { drainMs } = this.#parts.config.limits;
     await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
     await closeParts(this.#parts);
   }
@@ -138,8 +149,13 @@ function routesOf(parts: Parts, console: ConsoleAccess): Readonly<Record<Port, r
   };
 }
 
+function numberOf(port: Port, { listen }: GatewayConfig): number {
+  return { gateway: listen.gatewayPort, admin: listen.adminPort, metrics: listen.metricsPort }[port];
+}
+
 function openListener(
   port: Port,
+  number: number,
   routes: readonly MountedRoute[],
   parts: Parts,
   console: ConsoleAccess,
@@ -157,13 +173,8 @@ function openListener(
   const failures = port === "admin" ? null : parts.failures;
   const guard = port === "metrics" ? console.guard : requestGuardOf(parts);
   const app = buildApp(port, { routes, renderers, guard, challenge, failures, metrics, log, newId });
-  const numbers = {
-    gateway: config.listen.gatewayPort,
-    admin: config.listen.adminPort,
-    metrics: config.listen.metricsPort,
-  };
   const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
-  return Listener.open(app, host, numbers[port], config.limits, upgrade);
+  return Listener.open(app, host, number, config.limits, upgrade);
 }
 
 /** Returns what takes over the WebSockets of a port. On the console's, they may also come with the cookie of a session. */

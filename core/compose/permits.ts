@@ -13,6 +13,7 @@ import type { GatewayClock } from "../observe/gateway-clock.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { Ownership } from "../replica/replica.ts";
 import type { Store } from "../store/open.ts";
 import { Tickets } from "../ticket/tickets.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
@@ -90,9 +91,13 @@ export function openTickets(
     clock,
     keyRing,
     metrics,
-  }: Opening & Timed & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
+    owned,
+  }: Opening &
+    Timed &
+    Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing; readonly owned: Ownership | null },
 ): Promise<Tickets> {
-  const { keys } = openKeyStores(state.enabled ? join(dataDir, "keys", "tickets") : null, randomBytes);
+  const folder = state.enabled ? join(dataDir, "keys", "tickets") : null;
+  const { keys } = openKeyStores(folder, randomBytes, owned?.shareKey);
   return Tickets.open({
     store,
     ledger,

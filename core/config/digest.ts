@@ -31,6 +31,7 @@ export function configDigest(config: GatewayConfig): string {
     // Where no backups are made, their settings mean nothing.
     resilience: resilience.enabled ? resilience : { enabled: false },
     telemetry: telemetryWithoutHeaders(config.telemetry),
+    store: storeWithoutSecrets(config.store),
   };
   return contentDigest(canonicalJson(withoutSecrets as unknown as JsonObject));
 }
@@ -57,6 +58,11 @@ function witnessWithoutHeaders({ origins, ...witness }: WitnessConfig): object {
 /** Without an endpoint, the other settings mean nothing. */
 function telemetryWithoutHeaders({ origins, headers, ...rest }: TelemetryConfig): object {
   return rest.endpoint === null ? { endpoint: null } : { ...rest, headers: headerVariables(headers, origins) };
+}
+
+/** Their variables stand for the secrets. Replicas have one configuration, each with its own host. */
+function storeWithoutSecrets(store: GatewayConfig["store"]): object | null {
+  return store === null ? null : { ...store, url: null, secret: null, host: null };
 }
 
 /** `secretVariable` stands for the secret. */

@@ -24,6 +24,7 @@ import {
   oauthSchema,
   resilienceSchema,
   stateSchema,
+  storeSchema,
   telemetrySchema,
 } from "./server-schema.ts";
 
@@ -33,6 +34,7 @@ export const fileSchema = object("The gateway's configuration.", {
   egress: egressSchema,
   data_dir: dataDirSchema,
   state: stateSchema,
+  store: storeSchema,
   keys: keysSchema,
   mcp_gateway: mcpGatewaySchema,
   oauth: oauthSchema,

@@ -54,6 +54,22 @@ export interface GatewayConfig
   /** The tenant is null where it is not configured and not clear from the keys: then nobody may make backups. */
   readonly resilience: Sections["resilience"];
   readonly telemetry: TelemetryConfig;
+  /** Null for LevelDB alone. */
+  readonly store: StoreConfig | null;
+}
+
+/** The database of several replicas, and where others reach this one. */
+export interface StoreConfig {
+  readonly engine: "postgres";
+  /** May hold a password. */
+  readonly url: string;
+  readonly urlVariable: string;
+  readonly secret: string;
+  readonly secretVariable: string;
+  /** Null: the machine's host name. */
+  readonly host: string | null;
+  readonly replicaPort: number;
+  readonly leaseMs: number;
 }
 
 export type PackConfig = Sections["policy"]["packs"][number];

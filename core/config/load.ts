@@ -156,7 +156,25 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       backupDir: resolve(folder, resilience.backupDir),
     },
     telemetry: buildTelemetry(config.telemetry, secrets.telemetry),
+    store: buildStore(config.store, secrets.store),
   });
+}
+
+function buildStore(
+  { engine, urlEnv, secretEnv, replicaPort, leaseMs }: Camel<FileForm["store"]>,
+  { url, secret, host }: Secrets["store"],
+): GatewayConfig["store"] {
+  if (engine === "leveldb") return null;
+  return {
+    engine,
+    url: given(url, "store.url_env"),
+    urlVariable: given(urlEnv, "store.url_env"),
+    secret: given(secret, "store.secret_env"),
+    secretVariable: given(secretEnv, "store.secret_env"),
+    host,
+    replicaPort: given(replicaPort, "store.replica_port"),
+    leaseMs: given(leaseMs, "store.lease_ms"),
+  };
 }
 
 /** Renames the keys that the schema names; those that the operator chose stay. */

@@ -41,6 +41,7 @@ export function localConfig({
       witnesses: [],
       webhooks: [],
       telemetry: { values: {}, origins: {} },
+      store: { url: null, secret: null, host: null },
     },
     resolve("gateway.yaml"),
     null,

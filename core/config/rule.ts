@@ -36,6 +36,7 @@ export function checkRules(draft: FileDraft | undefined, secrets: Secrets, fault
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
   checkState(draft, faults);
+  checkStore(draft, faults);
   checkTelemetry(draft.telemetry, faults);
   checkSessions(draft.sessions, faults);
 }
@@ -155,6 +156,14 @@ function checkState({ resilience, state }: FileDraft, faults: FaultList): void {
     faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
   }
   if (typeof state.mark === "string") faults.add("state.mark", "expected none, because `state.enabled` is `false`");
+}
+
+/** A mark belongs to one data folder; of replicas each has its own, and the database's marks tell what is behind. */
+function checkStore({ store, state }: FileDraft, faults: FaultList): void {
+  if (store?.engine !== "postgres") return;
+  const because = "because `store.engine` is `postgres`";
+  if (state?.enabled === false) faults.add("state.enabled", `expected \`true\`, got \`false\`, ${because}`);
+  if (typeof state?.mark === "string") faults.add("state.mark", `expected none, ${because}`);
 }
 
 function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): void {

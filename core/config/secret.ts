@@ -30,6 +30,8 @@ export interface Secrets {
   readonly webhooks: readonly (readonly string[])[];
   /** The headers for the collector. */
   readonly telemetry: SourcedValues;
+  /** Of replicas; null where the file names none. */
+  readonly store: { readonly url: string | null; readonly secret: string | null; readonly host: string | null };
 }
 
 /** Key characters are those a `Bearer` token can have (RFC 6750), in a number that cannot be guessed. */
@@ -39,6 +41,15 @@ const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
 const clientSecret: Fitness = {
   expected: "8 to 1024 printable ASCII characters",
   test: (value) => /^[\x21-\x7e]{8,1024}$/.test(value),
+};
+
+const databaseUrl: Fitness = {
+  expected: "a postgres: URL",
+  test: (value) => /^postgres(?:ql)?:\/\//.test(value) && URL.canParse(value),
+};
+const replicaSecret: Fitness = {
+  expected: "32 to 512 printable ASCII characters",
+  test: (value) => /^[\x21-\x7e]{32,512}$/.test(value),
 };
 
 /** Reads every variable the file names. A missing, empty or invalid one is a fault that gives its name only. */
@@ -63,6 +74,11 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
       reader.webhook(webhook?.secrets_env, `approvals.webhooks[${index}]`),
     ),
     telemetry: sortOut(reader.headers(draft?.telemetry?.headers_env, "telemetry")),
+    store: {
+      url: reader.replica(draft?.store?.url_env, "store.url_env", databaseUrl),
+      secret: reader.replica(draft?.store?.secret_env, "store.secret_env", replicaSecret),
+      host: reader.replica(draft?.store?.host_env, "store.host_env", formats.listen_host),
+    },
   };
 }
 
@@ -106,6 +122,10 @@ class Reader {
 
   clientSecret(variable: string | null | undefined, path: string): string | null | undefined {
     return typeof variable === "string" ? this.#variable(variable, path, clientSecret) : variable;
+  }
+
+  replica(variable: string | null | undefined, path: string, fitness: Fitness): string | null {
+    return typeof variable === "string" ? (this.#variable(variable, path, fitness) ?? null) : null;
   }
 
   webhook(variables: readonly (string | undefined)[] | undefined, path: string): string[] {

@@ -131,7 +131,8 @@ export class Ledger {
    */
   static async open(options: LedgerOptions): Promise<Ledger> {
     const { highWaterPath, store } = options;
-    const highWater = highWaterPath === null ? new HighWaterMemory() : await HighWaterFile.open(highWaterPath);
+    const highWater =
+      options.highWater ?? (highWaterPath === null ? new HighWaterMemory() : await HighWaterFile.open(highWaterPath));
     try {
       const ledger = new Ledger(options, highWater, await advanceEpoch(store));
       await ledger.#recovery.start();
@@ -312,6 +313,8 @@ export interface LedgerOptions {
   readonly holdsStore: () => boolean;
   /** The file of the high-water marks; null with a store in memory. */
   readonly highWaterPath: string | null;
+  /** Marks that are kept elsewhere than in that file, which the ledger closes. */
+  readonly highWater?: HighWater | undefined;
   /** Marks outside the data folder, which the ledger closes. */
   readonly outerMark?: OuterMark | null;
   /** The signing keys. */

@@ -22,6 +22,7 @@ export class Listener {
   readonly #server: Server;
   /** The number of requests in flight, by connection; only connections that have any. */
   readonly #inFlight: Map<Socket, number> = new Map();
+  readonly #taken = new Set<Socket>();
   #onDrained: (() => void) | null = null;
 
   private constructor(server: Server, serve: RequestListener) {
@@ -76,6 +77,15 @@ export class Listener {
   /** The port in use; differs from the configured one where that was 0. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Serves a connection that was accepted elsewhere, as one of this port, within the same limit. */
+  take(socket: Socket): void {
+    if (this.#taken.size >= this.#server.maxConnections) return void socket.destroy();
+    this.#taken.add(socket);
+    socket.once("close", () => this.#taken.delete(socket));
+    this.#server.emit("connection", socket);
+    socket.resume();
   }
 
   /**

@@ -18,7 +18,12 @@ export interface StoreOptions {
   readonly dir: string;
   /** False keeps everything in memory, and loses it with the process. */
   readonly enabled: boolean;
+  /** Makes the engine on disk; left out: LevelDB alone. */
+  readonly create?: EngineMaker;
 }
+
+/** Makes an engine for a folder, with the settings of LevelDB. */
+export type EngineMaker = (folder: string, settings: object) => Store;
 
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
@@ -30,6 +35,8 @@ const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { 
  */
 const tuning = { multithreading: false, writeBufferSize: 33_554_432, blockSize: 16_384 };
 const formatKey = "format";
+/** How far a folder is that copies a database: no entry of the store itself. */
+export const copyPositionKey = "replica-position";
 /** The layout in which values are kept as `valueEncoding` says. */
 const format = "2";
 /** The layout before it: every value as UTF-8, which is read as it is. */
@@ -48,28 +55,44 @@ export const snapshotPrefix = ".snapshot-";
 export async function openStore(options: StoreOptions): Promise<Store> {
   if (!options.enabled) {
     const { MemoryLevel } = await import("memory-level");
-    return openFormatted(new MemoryLevel<string, string>({ valueEncoding }));
+    const store = new MemoryLevel<string, string>({ valueEncoding });
+    await store.open();
+    await checkFormat(store);
+    return store;
   }
-  const folder = join(options.dir, "state");
-  keepFilesPrivate();
-  try {
-    await createFolder(options.dir, folder);
-    await checkFiles(folder, newestPart);
-    return await openFormatted(new Level<string, string>(folder, { valueEncoding, ...tuning }));
-  } catch (error) {
-    throw error instanceof GatewayError ? error : stateFault(folder, error);
-  }
-}
-
-async function openFormatted(store: Store): Promise<Store> {
-  await store.open();
+  const store = await openFolder(options.dir, options.create ?? createLevel);
   try {
     await checkFormat(store);
     return store;
   } catch (error) {
     await store.close();
-    throw error;
+    throw error instanceof GatewayError ? error : stateFault(join(options.dir, "state"), error);
   }
+}
+
+function createLevel(folder: string, settings: object): Store {
+  return new Level<string, string>(folder, settings);
+}
+
+/** Opens the engine of a data folder as `openStore` does, whatever the format of the store. */
+export async function openFolder(dir: string, create: EngineMaker): Promise<Store> {
+  const folder = join(dir, "state");
+  keepFilesPrivate();
+  try {
+    await createFolder(dir, folder);
+    await checkFiles(folder, newestPart);
+    const store = create(folder, { valueEncoding, ...tuning });
+    await store.open();
+    return store;
+  } catch (error) {
+    throw gatewayErrorIn(error) ?? stateFault(folder, error);
+  }
+}
+
+/** The GatewayError among the causes of an error: the database wraps what an engine throws. */
+function gatewayErrorIn(error: unknown): GatewayError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof GatewayError) return cause;
+  return undefined;
 }
 
 /**
@@ -79,7 +102,7 @@ async function openFormatted(store: Store): Promise<Store> {
 async function checkFormat(store: Store): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
-  const [first] = await store.keys({ limit: 1 }).all();
+  const first = (await store.keys({ limit: 2 }).all()).find((key) => key !== copyPositionKey);
   if (first === undefined || found === plainFormat) return store.put(formatKey, format, durably);
   const got = found === undefined ? "none" : `\`${found.slice(0, 32)}\``;
   throw new GatewayError(

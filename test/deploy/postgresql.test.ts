@@ -9,7 +9,7 @@ import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 import { type Finished, runGateway } from "../unit/cli/run.ts";
-import { PostgresServer } from "./postgresql.ts";
+import { PostgresServer } from "../support/postgresql.ts";
 
 const script = (name: string): string => join(repositoryRoot, "core/cli/deploy/postgresql", name);
 

@@ -16,14 +16,19 @@ export interface KeyStore {
 const seedBytes = 32;
 const idPattern = /^[0-9a-f]{16}$/;
 
+/** Keeps a copy of a new key file elsewhere: the key serves once this resolves. */
+export type CopyKey = (path: string) => Promise<void>;
+
 /** One file for each key in a folder (mode 0700): `<key id>.pem`, PKCS#8, mode 0600. */
 export class KeyFolder implements KeyStore {
   readonly #path: string;
   readonly #random: Random;
+  readonly #copy: CopyKey | undefined;
 
-  constructor(path: string, random: Random) {
+  constructor(path: string, random: Random, copy?: CopyKey) {
     this.#path = path;
     this.#random = random;
+    this.#copy = copy;
   }
 
   async create(): Promise<SigningKey> {
@@ -37,6 +42,7 @@ export class KeyFolder implements KeyStore {
       await file.close();
     }
     await syncFolder(this.#path);
+    await this.#copy?.(this.#file(key.id));
     return key;
   }
 
@@ -96,8 +102,8 @@ interface KeyStores {
 }
 
 /** Opens the keys in a folder; null for keys in memory. */
-export function openKeyStores(folder: string | null, random: Random): KeyStores {
+export function openKeyStores(folder: string | null, random: Random, copy?: CopyKey): KeyStores {
   return folder === null
     ? { keys: new KeyMemory(random), wrappingKeys: new WrappingKeyMemory(random) }
-    : { keys: new KeyFolder(folder, random), wrappingKeys: new WrappingKeyFolder(folder, random) };
+    : { keys: new KeyFolder(folder, random, copy), wrappingKeys: new WrappingKeyFolder(folder, random, copy) };
 }

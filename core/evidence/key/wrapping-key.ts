@@ -85,10 +85,13 @@ const chainPattern = /^[A-Za-z0-9_-]{1,64}$/;
 export class WrappingKeyFolder implements WrappingKeyStore {
   readonly #path: string;
   readonly #random: Random;
+  readonly #copy: ((path: string) => Promise<void>) | undefined;
 
-  constructor(path: string, random: Random) {
+  /** `copy`: as `CopyKey` of `key-folder.ts`. */
+  constructor(path: string, random: Random, copy?: (path: string) => Promise<void>) {
     this.#path = path;
     this.#random = random;
+    this.#copy = copy;
   }
 
   async create(chain: string): Promise<WrappingKey> {
@@ -107,6 +110,7 @@ export class WrappingKeyFolder implements WrappingKeyStore {
     } finally {
       await folder.close();
     }
+    await this.#copy?.(this.#file(chain));
     return key;
   }
 

@@ -275,6 +275,7 @@ function defaults(source: string): GatewayConfig {
     },
     egress: { privateHosts: [] },
     dataDir: join(dirname(source), "data"),
+    store: null,
     state: { enabled: true, mark: null },
     keys: [],
     oauth: null,

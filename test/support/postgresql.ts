@@ -4,7 +4,7 @@ import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Ran, runProgram } from "../support/program.ts";
+import { type Ran, runProgram } from "./program.ts";
 
 /** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder and by nothing else. */
 export class PostgresServer {
@@ -47,6 +47,13 @@ export class PostgresServer {
     return runProgram("psql", [...base, "--dbname=postgres", ...args], input, {
       PGOPTIONS: "--client-min-messages=warning",
     });
+  }
+
+  /** Creates an empty database and returns its URL. */
+  async createDatabase(name: string): Promise<string> {
+    const { code, stderr } = await this.sql(`CREATE DATABASE ${name}`);
+    if (code !== 0) throw new Error(`CREATE DATABASE: ${stderr}`);
+    return `postgres://auditor@localhost/${name}?host=${encodeURIComponent(this.#folder)}`;
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,148 @@
+import { type AddressInfo, isIP, type Socket } from "node:net";
+import { connect, createServer, type Server, type TLSSocket } from "node:tls";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject } from "../action/json.ts";
+import { deriveReplicaKey } from "./shared-key.ts";
+
+/** The ports whose connections replicas forward. */
+export const replicaPorts = ["gateway", "admin", "metrics"] as const;
+export type ReplicaPort = (typeof replicaPorts)[number];
+
+/** Takes a connection that has nothing to do with the listening socket of its port. */
+export type Door = (socket: Socket) => void;
+
+/** The first line on a connection between replicas: whose it is, and which owner it is for. */
+interface Preamble {
+  readonly port: ReplicaPort;
+  /** Address of the client. */
+  readonly client: string;
+  readonly epoch: number;
+}
+
+interface ChannelOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The secret that all replicas have. */
+  readonly secret: string;
+  readonly maxConnections: number;
+  /** Returns what takes a connection of a port, for the owner of an epoch; undefined where this replica is not that owner. */
+  readonly doorOf: (port: ReplicaPort, epoch: number) => Door | undefined;
+}
+
+/** Both sides prove that they know the secret (RFC 4279); the exchange is fresh, and the connection encrypted. */
+const encryption = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305", minVersion: "TLSv1.2", maxVersion: "TLSv1.2" } as const;
+const identity = "gateway-replica";
+const helloMs = 5_000;
+const maxLine = 512;
+const accepted = "ok";
+
+/** The port at which a replica takes what others forward to the owner. Forwarded connections are never forwarded again. */
+export class ReplicaChannel {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(options: ChannelOptions) {
+    const key = deriveReplicaKey(options.secret, "channel");
+    const pskCallback = (_: TLSSocket, name: string): Buffer | null => (name === identity ? key : null);
+    this.#server = createServer({ ...encryption, pskCallback, pskIdentityHint: identity, handshakeTimeout: helloMs });
+    this.#server.maxConnections = options.maxConnections;
+    // A peer without the secret, or one that left.
+    this.#server.on("tlsClientError", (_, socket) => socket.destroy());
+    this.#server.on("secureConnection", (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+      socket.on("error", () => socket.destroy());
+      welcome(socket, options).catch(() => socket.destroy());
+    });
+  }
+
+  /** Rejects with PORT_UNAVAILABLE. */
+  static open(options: ChannelOptions): Promise<ReplicaChannel> {
+    const channel = new ReplicaChannel(options);
+    const { host, port } = options;
+    return new Promise((resolve, reject) => {
+      channel.#server.once("error", (cause: NodeJS.ErrnoException) => {
+        const text = `${host}:${port}: ${cause.code ?? cause.message}; choose another \`store.replica_port\``;
+        reject(new GatewayError("PORT_UNAVAILABLE", text, { cause }));
+      });
+      channel.#server.listen(port, host, () => resolve(channel));
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+}
+
+async function welcome(socket: TLSSocket, { doorOf }: ChannelOptions): Promise<void> {
+  const preamble = readPreamble(await readLine(socket));
+  const door = preamble === undefined ? undefined : doorOf(preamble.port, preamble.epoch);
+  if (preamble === undefined || door === undefined) return void socket.end("not the owner\n");
+  // What the port sees is the client, as if it had connected there.
+  Object.defineProperty(socket, "remoteAddress", { value: preamble.client });
+  // The peer sends nothing before it has read this.
+  socket.write(`${accepted}\n`);
+  door(socket);
+}
+
+function readPreamble(line: string): Preamble | undefined {
+  const value: unknown = JSON.parse(line);
+  if (!isJsonObject(value)) return undefined;
+  const { port, client, epoch } = value;
+  if (!replicaPorts.some((name) => name === port) || typeof client !== "string" || isIP(client) === 0) return undefined;
+  return typeof epoch === "number" ? { port: port as ReplicaPort, client, epoch } : undefined;
+}
+
+/** Reads the first line, without what ends it. Rejects where it does not come in time or is too long. */
+function readLine(socket: Socket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const end = (error?: Error): void => {
+      socket.setTimeout(0).off("timeout", onTimeout).off("data", onData).off("close", onClose).pause();
+      if (error === undefined) resolve(text.slice(0, text.indexOf("\n")));
+      else reject(error);
+    };
+    const onTimeout = (): void => end(new Error("the other replica did not answer"));
+    const onClose = (): void => end(new Error("the other replica cannot be reached"));
+    const onData = (bytes: Buffer): void => {
+      text += bytes.toString("latin1");
+      if (text.includes("\n")) end();
+      else if (text.length > maxLine) end(new Error("expected a line, got something else"));
+    };
+    socket.setTimeout(helloMs).on("timeout", onTimeout).on("data", onData).on("close", onClose);
+  });
+}
+
+interface Forwarded extends Preamble {
+  /** `host:port` of the owner. */
+  readonly address: string;
+  readonly secret: string;
+}
+
+/** Connects to the owner. Rejects where it cannot be reached, or is no longer the owner of that epoch. */
+export async function connectToOwner({ address, secret, ...preamble }: Forwarded): Promise<Socket> {
+  const { hostname, port } = new URL(`tcp://${address}`);
+  const socket = connect({
+    ...encryption,
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port),
+    pskCallback: () => ({ identity, psk: deriveReplicaKey(secret, "channel") }),
+    // The key names the peer; there is no certificate.
+    checkServerIdentity: () => undefined,
+  });
+  socket.on("error", () => socket.destroy());
+  socket.write(`${JSON.stringify(preamble)}\n`);
+  try {
+    if ((await readLine(socket)) === accepted) return socket;
+    throw new Error(`expected the owner of epoch ${preamble.epoch}, got another replica`);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}

@@ -1,0 +1,236 @@
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Level } from "level";
+import { GatewayError } from "../action/error.ts";
+import type { Random } from "../action/id.ts";
+import type { HighWater } from "../evidence/chain/high-water.ts";
+import type { Log } from "../observe/log.ts";
+import { openFolder, openStore, type Store } from "../store/open.ts";
+import { connectToOwner, type Door, ReplicaChannel, type ReplicaPort, replicaPorts } from "./channel.ts";
+import { type Claim, type LeaseRow, ReplicaDatabase } from "./database.ts";
+import { Lease } from "./lease.ts";
+import { bytesOf, catchUp } from "./local-copy.ts";
+import { ReplicatedStore } from "./replicated-store.ts";
+import { SharedKeys } from "./shared-key.ts";
+import { SharedMarks } from "./shared-mark.ts";
+import { StandbyPort } from "./standby-port.ts";
+
+export interface ReplicaOptions {
+  readonly dataDir: string;
+  /** Where the database is. */
+  readonly url: string;
+  /** The secret that all replicas have. */
+  readonly secret: string;
+  readonly leaseMs: number;
+  /** Where other replicas reach this one: its name or address, and the port of the channel. */
+  readonly host: string | null;
+  readonly channel: { readonly host: string; readonly port: number };
+  readonly ports: Readonly<Record<ReplicaPort, { readonly host: string; readonly port: number }>>;
+  readonly maxConnections: number;
+  readonly log: Log;
+  readonly random: Random;
+  readonly elapsedMs: () => number;
+}
+
+/** What the owner of the store runs on, for as long as it owns it. */
+export interface Ownership {
+  /** Resolves when another replica owns the store. */
+  readonly lost: Promise<void>;
+  readonly marks: HighWater;
+  openStore(): Promise<Store>;
+  /** False where another replica may own the store by now. */
+  isHeld(): boolean;
+  /** Gives a new key file to the other replicas. Durable when it resolves. */
+  shareKey(path: string): Promise<void>;
+  /** Stops listening at a port, and returns its number for whoever listens there next. */
+  takePort(port: ReplicaPort): number;
+  /** Has the connections of a port that other replicas forward, and those that waited for an owner, served. */
+  serve(port: ReplicaPort, door: Door): void;
+  /** Gives the lease back, once nothing is written any more. */
+  release(): Promise<void>;
+}
+
+/** Time beyond the length of a lease for which a connection waits: an owner that ended is replaced by then. */
+const takeoverMs = 15_000;
+
+/**
+ * One of several gateways on one database. The owner of the lease serves; the others keep a copy of the store and forward to it
+ * what comes to their ports.
+ */
+export class Replica {
+  readonly #options: ReplicaOptions;
+  readonly #database: ReplicaDatabase;
+  readonly #keys: SharedKeys;
+  readonly #doors = new Map<ReplicaPort, Door>();
+  readonly #channel: ReplicaChannel;
+  readonly #standby = new Map<ReplicaPort, StandbyPort>();
+  /** The numbers of the ports; they stay when others listen there. */
+  readonly ports: Record<ReplicaPort, number>;
+  #lease: Lease | null = null;
+  /** As read last. */
+  #known: LeaseRow | null = null;
+  #reading: Promise<LeaseRow> | null = null;
+
+  private constructor(options: ReplicaOptions, database: ReplicaDatabase, channel: ReplicaChannel) {
+    this.#options = options;
+    this.#database = database;
+    this.#channel = channel;
+    const { dataDir, secret, random, ports } = options;
+    this.#keys = new SharedKeys({ folder: join(dataDir, "keys"), database, secret, random });
+    this.ports = { gateway: ports.gateway.port, admin: ports.admin.port, metrics: ports.metrics.port };
+  }
+
+  /** Opens the database and the ports. Throws STATE_UNUSABLE or PORT_UNAVAILABLE with the next step. */
+  static async open(options: ReplicaOptions): Promise<Replica> {
+    const { url, leaseMs, channel: place, secret, maxConnections } = options;
+    const database = await ReplicaDatabase.open({ url, timeoutMs: leaseMs });
+    let replica: Replica | undefined;
+    try {
+      const doorOf = (port: ReplicaPort, epoch: number): Door | undefined => replica?.doorOf(port, epoch);
+      const channel = await ReplicaChannel.open({ ...place, secret, maxConnections, doorOf });
+      replica = new Replica(options, database, channel);
+      await replica.#listen();
+      return replica;
+    } catch (cause) {
+      await replica?.close();
+      if (replica === undefined) await database.close();
+      throw cause;
+    }
+  }
+
+  /** Forwards until this replica owns the store; null where it is to stop before. Listens again where an owner did before. */
+  async own(stopping: AbortSignal): Promise<Ownership | null> {
+    await this.#listen();
+    const claimed = await this.#claim(stopping);
+    if (claimed === null) return null;
+    const { claim, askedMs } = claimed;
+    const { log, leaseMs, elapsedMs } = this.#options;
+    log.info({ epoch: claim.epoch }, "replica_owner");
+    let onLost = (): void => undefined;
+    const lost = new Promise<void>((resolve) => {
+      onLost = resolve;
+    });
+    const lease = new Lease({ database: this.#database, claim, leaseMs, elapsedMs, onLost }, askedMs);
+    this.#lease = lease;
+    try {
+      await this.#keys.fetch();
+      return this.#ownership(lease, await SharedMarks.open(this.#database, claim), lost);
+    } catch (cause) {
+      await this.#release(lease);
+      throw cause;
+    }
+  }
+
+  /** Forwards no more. Call it once nothing is owned. */
+  async close(): Promise<void> {
+    for (const standby of this.#standby.values()) standby.close();
+    await this.#channel.close();
+    await this.#database.close();
+  }
+
+  doorOf(port: ReplicaPort, epoch: number): Door | undefined {
+    return this.#lease?.claim.epoch === epoch ? this.#doors.get(port) : undefined;
+  }
+
+  #ownership(lease: Lease, marks: HighWater, lost: Promise<void>): Ownership {
+    const { dataDir: dir } = this.#options;
+    const parts = { database: this.#database, claim: lease.claim, isHeld: () => lease.isHeld };
+    const create = (folder: string, settings: object): Store => new ReplicatedStore(folder, settings, parts);
+    return {
+      lost,
+      marks,
+      openStore: () => openStore({ dir, enabled: true, create }),
+      isHeld: parts.isHeld,
+      shareKey: (path) => this.#keys.add(lease.claim, path),
+      takePort: (port) => {
+        this.#standby.get(port)?.yield();
+        this.#standby.delete(port);
+        return this.ports[port];
+      },
+      serve: (port, door) => this.#doors.set(port, door),
+      release: () => this.#release(lease),
+    };
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    this.#doors.clear();
+    this.#lease = null;
+    await lease.release();
+  }
+
+  /** Keeps the copy current while another replica owns the store, and takes the lease when it can be had. */
+  async #claim(stopping: AbortSignal): Promise<{ readonly claim: Claim; readonly askedMs: number } | null> {
+    const { dataDir, leaseMs, log, elapsedMs } = this.#options;
+    const copy = await openFolder(dataDir, (folder, settings) => new Level<string, string>(folder, settings));
+    const bytes = bytesOf(copy);
+    let isReachable = true;
+    try {
+      while (!stopping.aborted) {
+        try {
+          await catchUp(bytes, this.#database, null);
+          const lease = await this.#readLease();
+          const askedMs = elapsedMs();
+          const claim = lease.isHeld ? undefined : await this.#database.claim(this.#address(), leaseMs);
+          if (claim !== undefined) return { claim, askedMs };
+          if (!isReachable) log.info("replica_database_reached");
+          isReachable = true;
+        } catch (cause) {
+          if (!(cause instanceof GatewayError) || cause.code !== "EVIDENCE_UNAVAILABLE") throw cause;
+          if (isReachable) log.warn({ cause: messageOf(cause) }, "replica_database_unreachable");
+          isReachable = false;
+        }
+        await sleep(Math.min(1_000, leaseMs / 10), undefined, { signal: stopping }).catch(() => undefined);
+      }
+      return null;
+    } finally {
+      await copy.close();
+    }
+  }
+
+  /** Reads the lease, once for all who ask meanwhile. */
+  async #readLease(): Promise<LeaseRow> {
+    this.#reading ??= this.#database.readLease().finally(() => {
+      this.#reading = null;
+    });
+    this.#known = await this.#reading;
+    return this.#known;
+  }
+
+  async #listen(): Promise<void> {
+    const { ports, leaseMs, maxConnections } = this.#options;
+    for (const port of replicaPorts) {
+      if (this.#standby.has(port)) continue;
+      const standby = await StandbyPort.open({
+        host: ports[port].host,
+        port: this.ports[port],
+        maxConnections,
+        patienceMs: leaseMs + takeoverMs,
+        ownDoor: () => this.#doors.get(port),
+        connect: (client) => this.#connect(port, client),
+      });
+      this.#standby.set(port, standby);
+      this.ports[port] = standby.port;
+    }
+  }
+
+  /** Connects to the owner as known; where that is no longer true, to the one that the database names. */
+  async #connect(port: ReplicaPort, client: string): ReturnType<typeof connectToOwner> {
+    const connectTo = ({ address, epoch }: LeaseRow) =>
+      connectToOwner({ port, client, epoch, address, secret: this.#options.secret });
+    try {
+      return await connectTo(this.#known ?? (await this.#readLease()));
+    } catch {
+      return connectTo(await this.#readLease());
+    }
+  }
+
+  #address(): string {
+    const host = this.#options.host ?? hostname();
+    return `${host.includes(":") ? `[${host}]` : host}:${this.#channel.port}`;
+  }
+}
+
+function messageOf({ message, cause }: GatewayError): string {
+  return cause instanceof Error ? cause.message : message;
+}

@@ -1,0 +1,86 @@
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { GatewayError } from "../action/error.ts";
+import { endWith } from "../http/listener.ts";
+import type { Door } from "./channel.ts";
+
+interface StandbyPortOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly maxConnections: number;
+  /** Time for which a connection waits for an owner. */
+  readonly patienceMs: number;
+  /** Returns this replica's own way to serve the port, where it is the owner by now. */
+  readonly ownDoor: () => Door | undefined;
+  /** Connects to the owner for a client; rejects where there is none, or it cannot be reached. */
+  readonly connect: (client: string) => Promise<Socket>;
+}
+
+const retryMs = 100;
+
+/** A port of a replica that is not the owner: what comes there is passed on to the owner, byte by byte. */
+export class StandbyPort {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(options: StandbyPortOptions) {
+    this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+      socket.on("error", () => socket.destroy());
+      void forward(socket, options);
+    });
+    this.#server.maxConnections = options.maxConnections;
+  }
+
+  /** Rejects with PORT_UNAVAILABLE. */
+  static open(options: StandbyPortOptions): Promise<StandbyPort> {
+    const standby = new StandbyPort(options);
+    const { host, port } = options;
+    return new Promise((resolve, reject) => {
+      standby.#server.once("error", (cause: NodeJS.ErrnoException) => {
+        reject(new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${cause.code ?? cause.message}`, { cause }));
+      });
+      standby.#server.listen(port, host, () => resolve(standby));
+    });
+  }
+
+  /** The port in use; differs from the configured one where that was 0. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Lets another server listen there. Connections that were accepted go on. */
+  yield(): void {
+    this.#server.close();
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+/** Nothing of the client's is read before it is known who serves it: so a try that failed has sent nothing, and is made again. */
+async function forward(socket: Socket, { patienceMs, ownDoor, connect }: StandbyPortOptions): Promise<void> {
+  const client = socket.remoteAddress ?? "";
+  for (let triedMs = 0; !socket.destroyed; triedMs += retryMs) {
+    const door = ownDoor();
+    if (door !== undefined) return door(socket);
+    const owner = await connect(client).catch(() => undefined);
+    if (owner !== undefined) return join(socket, owner);
+    if (triedMs >= patienceMs)
+      return endWith(socket, 503, "Service Unavailable", { detail: noOwner }, { "retry-after": "1" });
+    await sleep(retryMs);
+  }
+}
+
+const noOwner = "no replica owns the store, or it cannot be reached; try again";
+
+/** Each side ends when the other does. */
+function join(client: Socket, owner: Socket): void {
+  client.once("close", () => owner.destroy());
+  owner.once("close", () => client.destroy());
+  client.pipe(owner);
+  owner.pipe(client);
+}

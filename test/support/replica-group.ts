@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "./free-port.ts";
+import { type GatewayOptions, type RunningGateway, startGateway } from "./gateway.ts";
+import { PostgresServer } from "./postgresql.ts";
+
+interface GroupOptions extends Pick<GatewayOptions, "config" | "files"> {
+  readonly leaseMs: number;
+}
+
+/** Replicas of one gateway on a database of their own, with a round-robin proxy before each of their ports. */
+export class ReplicaGroup {
+  readonly postgres: PostgresServer;
+  readonly databaseUrl: string;
+  readonly members: RunningGateway[] = [];
+  readonly #options: GroupOptions;
+  readonly #folder: string;
+  readonly #secret = randomBytes(32).toString("hex");
+  readonly #proxies: Server[] = [];
+
+  private constructor(postgres: PostgresServer, databaseUrl: string, folder: string, options: GroupOptions) {
+    this.postgres = postgres;
+    this.databaseUrl = databaseUrl;
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  /** Starts the database alone. `config`: without `listen` and `store`. */
+  static async create(options: GroupOptions): Promise<ReplicaGroup> {
+    const postgres = await PostgresServer.start();
+    const folder = await mkdtemp(join(tmpdir(), "replicas-"));
+    return new ReplicaGroup(postgres, await postgres.createDatabase("gateway"), folder, options);
+  }
+
+  /** Starts a replica, or one that ended anew on its own folder. */
+  async start(index: number, over: { readonly secret?: string; readonly databaseUrl?: string } = {}): Promise<RunningGateway> {
+    const { config, files, leaseMs } = this.#options;
+    const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
+    const member = await startGateway({
+      config: `${config}\n${store}\n`,
+      ...(files === undefined ? {} : { files }),
+      folder: this.folderOf(index),
+      env: {
+        DATABASE_URL: over.databaseUrl ?? this.databaseUrl,
+        REPLICA_SECRET: over.secret ?? this.#secret,
+        REPLICA_HOST: "127.0.0.1",
+      },
+      ownProcess: true,
+    });
+    this.members[index] = member;
+    return member;
+  }
+
+  folderOf(index: number): string {
+    return join(this.#folder, `replica-${index}`);
+  }
+
+  /** Returns a URL whose connections go to one replica after the other; those that do not answer are passed over. */
+  async proxy(port: "url" | "adminUrl"): Promise<string> {
+    let turn = 0;
+    const server = createServer((client) => {
+      const tryNext = (left: number): void => {
+        const member = this.members[turn++ % this.members.length];
+        const target = connect(Number(new URL(member?.[port] ?? "").port), "127.0.0.1");
+        client.on("error", () => target.destroy()).on("close", () => target.destroy());
+        target.once("error", () => (left > 0 && !client.destroyed ? tryNext(left - 1) : client.destroy()));
+        target.once("connect", () => {
+          target.removeAllListeners("error").on("error", () => client.destroy());
+          target.on("close", () => client.destroy());
+          client.pipe(target).pipe(client);
+        });
+      };
+      tryNext(this.members.length);
+    });
+    this.#proxies.push(server);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** The index of the replica that owns the store by its own log; of the last one that came to. */
+  owner(): number {
+    const epochs = this.members.map((member) => {
+      const lines = member.stderr().split("\n").filter((line) => line.includes('"replica_owner"'));
+      return Math.max(0, ...lines.map((line) => Number(JSON.parse(line).epoch)));
+    });
+    return epochs.indexOf(Math.max(...epochs));
+  }
+
+  async stop(): Promise<void> {
+    for (const proxy of this.#proxies) proxy.close();
+    await Promise.all(this.members.map((member) => member.kill9()));
+    await this.postgres.stop();
+    await rm(this.#folder, { recursive: true });
+  }
+}
