@@ -8,6 +8,9 @@ export interface EntryWrite {
   readonly value: Buffer | null;
 }
 
+/** An entry that is there. */
+export type Entry = EntryWrite & { readonly value: Buffer };
+
 /** The lease as the database has it. */
 export interface LeaseRow {
   /** Tells databases apart, so that no copy is brought up to date from another one. */
@@ -21,7 +24,11 @@ export interface LeaseRow {
   readonly batch: number;
   /** Entries that were deleted up to this batch are no longer listed among the changes. */
   readonly horizon: number;
+  readonly use: DatabaseUse;
 }
+
+/** `loading`: a migration has brought a part of the store. `moved`: it went on elsewhere. Replicas serve from neither. */
+export type DatabaseUse = "serving" | "loading" | "moved";
 
 /** An owner's claim: of what it writes under an epoch, nothing is committed once the next has begun. */
 export interface Claim {
@@ -55,17 +62,18 @@ CREATE TABLE IF NOT EXISTS gateway_lease (
   address text NOT NULL,
   until timestamptz NOT NULL,
   batch bigint NOT NULL,
-  horizon bigint NOT NULL
+  horizon bigint NOT NULL,
+  use text NOT NULL
 );
 CREATE TABLE IF NOT EXISTS gateway_entry (key bytea PRIMARY KEY, value bytea, batch bigint NOT NULL);
 CREATE INDEX IF NOT EXISTS gateway_entry_batch ON gateway_entry (batch, key);
 CREATE TABLE IF NOT EXISTS gateway_mark (tenant text PRIMARY KEY, chain text NOT NULL, seq bigint NOT NULL, head text NOT NULL);
 CREATE TABLE IF NOT EXISTS gateway_key (name text PRIMARY KEY, sealed text NOT NULL);
-INSERT INTO gateway_lease VALUES (true, md5(random()::text || clock_timestamp()::text)::uuid, ${format}, 0, '', '-infinity', 0, 0)
+INSERT INTO gateway_lease VALUES (true, md5(random()::text || clock_timestamp()::text)::uuid, ${format}, 0, '', '-infinity', 0, 0, 'serving')
   ON CONFLICT DO NOTHING;
 `;
 
-const leaseColumns = `database::text, format, epoch::float8, address, until > clock_timestamp() AS "isHeld", batch::float8, horizon::float8`;
+const leaseColumns = `database::text, format, epoch::float8, address, until > clock_timestamp() AS "isHeld", batch::float8, horizon::float8, use`;
 
 /** Takes the row of the lease first: a batch of the owner before either is committed by then, or never will be. */
 const commitBatch = `
@@ -179,6 +187,26 @@ export class ReplicaDatabase {
       client.release(true);
       throw cause instanceof GatewayError ? cause : unreachable(cause);
     }
+  }
+
+  async setUse({ epoch }: Claim, use: DatabaseUse): Promise<void> {
+    const rows = await this.#rows("UPDATE gateway_lease SET use = $2 WHERE epoch = $1 RETURNING 1", [epoch, use]);
+    if (rows.length === 0) throw new GatewayError("EVIDENCE_UNAVAILABLE", leaseLost);
+  }
+
+  /** Reads at most 2,000 entries that are not deleted, in the order of their keys, behind one. */
+  async readEntries(after: Buffer): Promise<readonly Entry[]> {
+    const statement = `SELECT key, value FROM gateway_entry WHERE key > $1 AND value IS NOT NULL ORDER BY key LIMIT ${pageRows}`;
+    return this.#rows<Entry>(statement, [after]);
+  }
+
+  /** The last key by its bytes; undefined where there is no entry. */
+  async readLastKey(): Promise<Buffer | undefined> {
+    const rows = await this.#rows<{ readonly key: Buffer }>(
+      "SELECT key FROM gateway_entry ORDER BY key DESC LIMIT 1",
+      [],
+    );
+    return rows[0]?.key;
   }
 
   /** Lists no more what was deleted up to a batch. */

@@ -10,7 +10,7 @@ export interface Bytes {
   get(key: string): Promise<Buffer | undefined>;
   /** Returns whether there is any key. */
   isEmpty(): Promise<boolean>;
-  write(operations: readonly BytesOperation[]): Promise<void>;
+  write(operations: readonly BytesOperation[], sync?: boolean): Promise<void>;
   /** Deletes every entry but one. */
   clearBut(key: string): Promise<void>;
 }
@@ -73,9 +73,14 @@ export function batchOperations(
   return [...writes.map(operationOf), positionOperation(database, batch)];
 }
 
-/** Makes the copy a folder that a gateway without a database goes on with. */
+/** Makes a folder the copy of a database that has the same entries. */
+export async function keepPosition(bytes: Bytes, { database, batch }: LeaseRow): Promise<void> {
+  await bytes.write([positionOperation(database, batch)]);
+}
+
+/** Makes the copy a folder that a gateway without a database goes on with. Durable, with all before it, when it resolves. */
 export async function endCopy(bytes: Bytes): Promise<void> {
-  await bytes.write([{ type: "del", key: positionBytes }]);
+  await bytes.write([{ type: "del", key: positionBytes }], true);
 }
 
 type OpenLevel = AbstractLevel<string | Buffer | Uint8Array, string, string>;
@@ -86,8 +91,10 @@ export function bytesOf(store: OpenLevel): Bytes {
   return {
     get: (key) => store.get<string, Buffer>(key, { valueEncoding: "buffer" }),
     isEmpty: async () => (await store.keys({ limit: 1 }).all()).length === 0,
-    write: (operations) =>
-      store.batch<Buffer, Buffer>(operations as AbstractBatchOperation<typeof store, Buffer, Buffer>[], asBytes),
+    write: (operations, sync = false) => {
+      const options = { ...asBytes, sync };
+      return store.batch<Buffer, Buffer>(operations as AbstractBatchOperation<typeof store, Buffer, Buffer>[], options);
+    },
     clearBut: async (key) => {
       await store.clear({ lt: key });
       await store.clear({ gt: key });

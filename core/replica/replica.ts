@@ -170,6 +170,7 @@ export class Replica {
         try {
           await catchUp(bytes, this.#database, null);
           const lease = await this.#readLease();
+          checkUse(lease);
           const askedMs = elapsedMs();
           const claim = lease.isHeld ? undefined : await this.#database.claim(this.#address(), leaseMs);
           if (claim !== undefined) return { claim, askedMs };
@@ -229,6 +230,15 @@ export class Replica {
     const host = this.#options.host ?? hostname();
     return `${host.includes(":") ? `[${host}]` : host}:${this.#channel.port}`;
   }
+}
+
+function checkUse({ use }: LeaseRow): void {
+  if (use === "serving") return;
+  const text =
+    use === "loading"
+      ? "the database has a part of a store; run `gateway store migrate --to postgres` again, which goes on where it stopped"
+      : "the store has left this database; serve it where it is now, or choose an empty database";
+  throw new GatewayError("STATE_UNUSABLE", text);
 }
 
 function messageOf({ message, cause }: GatewayError): string {

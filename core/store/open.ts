@@ -62,12 +62,22 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
   const store = await openFolder(options.dir, options.create ?? createLevel);
   try {
+    if (options.create === undefined) await refuseCopy(store);
     await checkFormat(store);
     return store;
   } catch (error) {
     await store.close();
     throw error instanceof GatewayError ? error : stateFault(join(options.dir, "state"), error);
   }
+}
+
+/** What is written to a copy alone is lost, and makes it differ from the database. */
+async function refuseCopy(store: Store): Promise<void> {
+  if ((await store.get(copyPositionKey)) === undefined) return;
+  const text =
+    "the data folder is a replica's copy of a database: ask a running replica, or take the store out of the database with " +
+    "`gateway store migrate --to leveldb`";
+  throw new GatewayError("STATE_UNUSABLE", text);
 }
 
 function createLevel(folder: string, settings: object): Store {

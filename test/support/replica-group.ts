@@ -36,7 +36,10 @@ export class ReplicaGroup {
   }
 
   /** Starts a replica, or one that ended anew on its own folder. */
-  async start(index: number, over: { readonly secret?: string; readonly databaseUrl?: string } = {}): Promise<RunningGateway> {
+  async start(
+    index: number,
+    over: { readonly secret?: string; readonly databaseUrl?: string } = {},
+  ): Promise<RunningGateway> {
     const { config, files, leaseMs } = this.#options;
     const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
     const member = await startGateway({
@@ -83,7 +86,10 @@ export class ReplicaGroup {
   /** The index of the replica that owns the store by its own log; of the last one that came to. */
   owner(): number {
     const epochs = this.members.map((member) => {
-      const lines = member.stderr().split("\n").filter((line) => line.includes('"replica_owner"'));
+      const lines = member
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes('"replica_owner"'));
       return Math.max(0, ...lines.map((line) => Number(JSON.parse(line).epoch)));
     });
     return epochs.indexOf(Math.max(...epochs));

@@ -207,6 +207,28 @@ gateway webhooks redeliver msg_01890a5d-ac96-774b-bcce-b302099a8057`,
     ],
   },
   {
+    name: "store",
+    summary: "Move the state and the evidence between a data folder and a database",
+    commands: [
+      {
+        name: "migrate",
+        summary:
+          "Take the whole store into a database that replicas share, or back; verifies both sides, and goes on where it was interrupted",
+        options: [
+          new Option("-c, --config <file>", "configuration with `store.engine: postgres`").makeOptionMandatory(),
+          new Option("--to <engine>", "where the store goes on").choices(["postgres", "leveldb"]).makeOptionMandatory(),
+          jsonOption,
+        ],
+        examples: `
+# with the gateway stopped: from the data folder into an empty database
+gateway store migrate --config gateway.yaml --to postgres
+# with every replica stopped: back into the data folder
+gateway store migrate --config gateway.yaml --to leveldb`,
+        load: async () => (await import("../store-migrate.ts")).migrateStore,
+      },
+    ],
+  },
+  {
     name: "backup",
     summary: "Create, list and verify backups",
     commands: [

@@ -31,7 +31,9 @@ describe("three replicas on one database", () => {
       expect(answer.result?.isError, JSON.stringify(answer)).to.not.equal(true);
       await agent.hangUp();
     }
-    const reports = await Promise.all(group.members.map(({ adminUrl }) => new EvidenceReader(adminUrl, siteKey).verify()));
+    const reports = await Promise.all(
+      group.members.map(({ adminUrl }) => new EvidenceReader(adminUrl, siteKey).verify()),
+    );
     for (const report of reports) expect(report).to.include({ ok: true });
     expect(await readCalls(localLog)).to.have.length(3);
   });
