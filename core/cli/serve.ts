@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import { GatewayError } from "../action/error.ts";
 import { Gateway, type GatewayPorts } from "../compose/gateway.ts";
-import { openReplica } from "../compose/replica.ts";
 import type { GatewayConfig, StoreConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
@@ -61,6 +60,8 @@ async function serveReplica(
   log: Log,
   ready: (ports: GatewayPorts) => void,
 ): Promise<void> {
+  // Its driver is loaded for replicas alone.
+  const { openReplica } = await import("../compose/replica.ts");
   const replica = await openReplica(started, store, log);
   const stopping = new AbortController();
   const stopped = stopSignal().then(() => stopping.abort());

@@ -14,7 +14,6 @@ import {
 } from "./policy-schema.ts";
 import { list, object } from "./schema.ts";
 import {
-  dataDirSchema,
   egressSchema,
   keysSchema,
   limitsSchema,
@@ -22,11 +21,9 @@ import {
   logSchema,
   mcpGatewaySchema,
   oauthSchema,
-  resilienceSchema,
-  stateSchema,
-  storeSchema,
   telemetrySchema,
 } from "./server-schema.ts";
+import { dataDirSchema, resilienceSchema, stateSchema, storeSchema } from "./store-schema.ts";
 
 /** Every key of `gateway.yaml`. Rules across keys are in `rule.ts`. */
 export const fileSchema = object("The gateway's configuration.", {

@@ -30,7 +30,7 @@ export interface Secrets {
   readonly webhooks: readonly (readonly string[])[];
   /** The headers for the collector. */
   readonly telemetry: SourcedValues;
-  /** Of replicas; null where the file names none. */
+  /** The secrets of replicas; null where the file names none. */
   readonly store: { readonly url: string | null; readonly secret: string | null; readonly host: string | null };
 }
 

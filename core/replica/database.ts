@@ -31,7 +31,7 @@ export interface LeaseRow {
 export type DatabaseUse = "serving" | "loading" | "moved";
 
 /** An owner's claim: of what it writes under an epoch, nothing is committed once the next has begun. */
-export interface Claim {
+export interface LeaseClaim {
   readonly epoch: number;
 }
 
@@ -93,7 +93,7 @@ ON CONFLICT (tenant) DO UPDATE SET chain = excluded.chain, seq = excluded.seq, h
 RETURNING tenant`;
 
 /**
- * What replicas share, in PostgreSQL 13 or later: the lease that names the owner, every entry of the store, the marks of the
+ * Everything that replicas share, in PostgreSQL 13 or later: the lease that names the owner, every entry of the store, the marks of the
  * chains, and the sealed key files. Only the owner writes, and every write checks its epoch in its own transaction.
  *
  * Rejects with EVIDENCE_UNAVAILABLE where the database does not answer in time, or the epoch has passed. A write that was not
@@ -137,26 +137,26 @@ export class ReplicaDatabase {
   }
 
   /** Takes the lease where nobody holds it. Undefined where somebody does. */
-  async claim(address: string, leaseMs: number): Promise<Claim | undefined> {
+  async claim(address: string, leaseMs: number): Promise<LeaseClaim | undefined> {
     const statement = `UPDATE gateway_lease SET epoch = epoch + 1, address = $1, until = ${untilIn(2)}
       WHERE until <= clock_timestamp() RETURNING epoch::float8`;
-    const [row] = await this.#rows<Claim>(statement, [address, leaseMs]);
+    const [row] = await this.#rows<LeaseClaim>(statement, [address, leaseMs]);
     return row;
   }
 
   /** Extends the lease, also one that has ended and that nobody took. False where another owner has it. */
-  async renew({ epoch }: Claim, leaseMs: number): Promise<boolean> {
+  async renew({ epoch }: LeaseClaim, leaseMs: number): Promise<boolean> {
     const statement = `UPDATE gateway_lease SET until = ${untilIn(2)} WHERE epoch = $1 RETURNING epoch`;
     return (await this.#rows(statement, [epoch, leaseMs])).length > 0;
   }
 
   /** Ends the lease at once, so that nobody waits for it to run out. */
-  async release({ epoch }: Claim): Promise<void> {
+  async release({ epoch }: LeaseClaim): Promise<void> {
     await this.#rows("UPDATE gateway_lease SET until = '-infinity' WHERE epoch = $1", [epoch]);
   }
 
   /** Commits writes atomically, the last of each key. Returns the number of the batch. */
-  async commit({ epoch }: Claim, writes: readonly EntryWrite[]): Promise<number> {
+  async commit({ epoch }: LeaseClaim, writes: readonly EntryWrite[]): Promise<number> {
     const last = new Map(writes.map((write) => [write.key.toString("latin1"), write]));
     const keys = [...last.values()].map(({ key }) => key);
     const values = [...last.values()].map(({ value }) => value);
@@ -169,7 +169,7 @@ export class ReplicaDatabase {
    * Reads every entry that changed after a batch, as of one moment, for as long as `use` runs. With a claim no batch of an earlier
    * write is still on its way meanwhile; rejects where the claim's epoch has passed.
    */
-  async readChanges(after: number, claim: Claim | null, use: (changes: Changes) => Promise<void>): Promise<void> {
+  async readChanges(after: number, claim: LeaseClaim | null, use: (changes: Changes) => Promise<void>): Promise<void> {
     const client = await this.#pool.connect().catch(unreachable);
     try {
       // The row is locked by a statement of its own: what the next one sees begins behind the wait for the lock.
@@ -189,7 +189,7 @@ export class ReplicaDatabase {
     }
   }
 
-  async setUse({ epoch }: Claim, use: DatabaseUse): Promise<void> {
+  async setUse({ epoch }: LeaseClaim, use: DatabaseUse): Promise<void> {
     const rows = await this.#rows("UPDATE gateway_lease SET use = $2 WHERE epoch = $1 RETURNING 1", [epoch, use]);
     if (rows.length === 0) throw new GatewayError("EVIDENCE_UNAVAILABLE", leaseLost);
   }
@@ -210,7 +210,7 @@ export class ReplicaDatabase {
   }
 
   /** Lists no more what was deleted up to a batch. */
-  async forgetDeleted({ epoch }: Claim, horizon: number): Promise<void> {
+  async forgetDeleted({ epoch }: LeaseClaim, horizon: number): Promise<void> {
     const statement = `
       WITH lease AS (UPDATE gateway_lease SET horizon = $2 WHERE epoch = $1 AND horizon < $2 RETURNING 1)
       DELETE FROM gateway_entry USING lease WHERE value IS NULL AND batch <= $2`;
@@ -227,7 +227,7 @@ export class ReplicaDatabase {
   }
 
   /** Raises marks; durable when it resolves. */
-  async raiseMarks({ epoch }: Claim, marks: readonly Mark[]): Promise<void> {
+  async raiseMarks({ epoch }: LeaseClaim, marks: readonly Mark[]): Promise<void> {
     const column = <Name extends keyof Mark>(name: Name): Mark[Name][] => marks.map((mark) => mark[name]);
     const values = [epoch, column("tenant"), column("chain"), column("seq"), column("head")];
     if ((await this.#rows(raiseMarks, values)).length < marks.length) {
@@ -242,7 +242,7 @@ export class ReplicaDatabase {
   }
 
   /** Adds a sealed key file; one that is there stays as it is. */
-  async addKey({ epoch }: Claim, name: string, sealed: string): Promise<void> {
+  async addKey({ epoch }: LeaseClaim, name: string, sealed: string): Promise<void> {
     const statement = `
       WITH lease AS (SELECT 1 FROM gateway_lease WHERE epoch = $1 FOR SHARE),
       added AS (INSERT INTO gateway_key SELECT $2, $3 FROM lease ON CONFLICT DO NOTHING)

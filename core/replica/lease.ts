@@ -1,8 +1,8 @@
-import type { Claim, ReplicaDatabase } from "./database.ts";
+import type { LeaseClaim, ReplicaDatabase } from "./database.ts";
 
 interface LeaseOptions {
   readonly database: Pick<ReplicaDatabase, "renew" | "release">;
-  readonly claim: Claim;
+  readonly claim: LeaseClaim;
   readonly leaseMs: number;
   /** Milliseconds of a clock that only grows, also while the process is stopped. */
   readonly elapsedMs: () => number;
@@ -15,7 +15,7 @@ interface LeaseOptions {
  * owner stops writing at the end of its lease by its own clock, and goes on if nobody took the lease meanwhile.
  */
 export class Lease {
-  readonly claim: Claim;
+  readonly claim: LeaseClaim;
   readonly #options: LeaseOptions;
   readonly #timer: NodeJS.Timeout;
   #untilMs: number;

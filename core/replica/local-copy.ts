@@ -3,7 +3,7 @@ import { GatewayError } from "../action/error.ts";
 import { copyPositionKey } from "../store/open.ts";
 import { decodeValue } from "../store/value-decoding.ts";
 import { encodeValue } from "../store/value-encoding.ts";
-import type { Claim, EntryWrite, LeaseRow, ReplicaDatabase } from "./database.ts";
+import type { EntryWrite, LeaseClaim, LeaseRow, ReplicaDatabase } from "./database.ts";
 
 /** A database of bytes, whatever the encodings are that its users see. */
 export interface Bytes {
@@ -34,7 +34,7 @@ interface Position {
  * Throws STATE_UNUSABLE for a folder with entries of no replica or of another database, and for one that is ahead of the
  * database: that one lost what was acknowledged.
  */
-export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: Claim | null): Promise<void> {
+export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: LeaseClaim | null): Promise<void> {
   const known = await database.readLease();
   const position = (await readPosition(bytes)) ?? (await beginCopy(bytes, known));
   checkPosition(position, known);

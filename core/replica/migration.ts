@@ -6,7 +6,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
 import { HighWaterFile } from "../evidence/chain/high-water.ts";
 import { copyPositionKey } from "../store/open.ts";
-import type { Claim, Entry, ReplicaDatabase } from "./database.ts";
+import type { Entry, LeaseClaim, ReplicaDatabase } from "./database.ts";
 import { Lease } from "./lease.ts";
 import { bytesOf, catchUp, endCopy, keepPosition } from "./local-copy.ts";
 import { SharedKeys } from "./shared-key.ts";
@@ -87,7 +87,7 @@ export async function migrateToFolder(options: MigrationOptions): Promise<Migrat
 /** Holds the lease meanwhile: nobody serves from the database, and no other migration runs. */
 async function whileClaimed(
   { database, elapsedMs }: MigrationOptions,
-  use: (claim: Claim) => Promise<Migrated>,
+  use: (claim: LeaseClaim) => Promise<Migrated>,
 ): Promise<Migrated> {
   const askedMs = elapsedMs();
   const claim = await claimLease(database);
@@ -100,8 +100,8 @@ async function whileClaimed(
   }
 }
 
-/** What a replica or a migration held that was killed ends by itself: it is waited for. */
-async function claimLease(database: ReplicaDatabase): Promise<Claim> {
+/** Takes the lease; waits for one whose replica or migration was killed, which ends by itself. */
+async function claimLease(database: ReplicaDatabase): Promise<LeaseClaim> {
   for (let triesLeft = claimTries; ; triesLeft--) {
     const claim = await database.claim("", leaseMs);
     if (claim !== undefined) return claim;
@@ -114,7 +114,7 @@ async function claimLease(database: ReplicaDatabase): Promise<Claim> {
   }
 }
 
-async function uploadEntries({ level, database, onProgress }: MigrationOptions, claim: Claim): Promise<void> {
+async function uploadEntries({ level, database, onProgress }: MigrationOptions, claim: LeaseClaim): Promise<void> {
   const last = await database.readLastKey();
   let writes: Entry[] = [];
   let size = 0;

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +9,7 @@ import type { HighWater } from "../evidence/chain/high-water.ts";
 import type { Log } from "../observe/log.ts";
 import { openFolder, openStore, type Store } from "../store/open.ts";
 import { connectToOwner, type Door, ReplicaChannel, type ReplicaPort, replicaPorts } from "./channel.ts";
-import { type Claim, type LeaseRow, ReplicaDatabase } from "./database.ts";
+import { type LeaseClaim, type LeaseRow, ReplicaDatabase } from "./database.ts";
 import { Lease } from "./lease.ts";
 import { bytesOf, catchUp } from "./local-copy.ts";
 import { ReplicatedStore } from "./replicated-store.ts";
@@ -18,22 +19,24 @@ import { StandbyPort } from "./standby-port.ts";
 
 export interface ReplicaOptions {
   readonly dataDir: string;
-  /** Where the database is. */
+  /** The database: `postgres://…`, perhaps with a password. */
   readonly url: string;
   /** The secret that all replicas have. */
   readonly secret: string;
   readonly leaseMs: number;
-  /** Where other replicas reach this one: its name or address, and the port of the channel. */
+  /** The name or address at which other replicas reach this one; null: the host name of the machine. */
   readonly host: string | null;
   readonly channel: { readonly host: string; readonly port: number };
   readonly ports: Readonly<Record<ReplicaPort, { readonly host: string; readonly port: number }>>;
   readonly maxConnections: number;
+  /** Tells a client that no replica serves it, and ends its connection. */
+  readonly refuse: (socket: Socket) => void;
   readonly log: Log;
   readonly random: Random;
   readonly elapsedMs: () => number;
 }
 
-/** What the owner of the store runs on, for as long as it owns it. */
+/** The store, and all that goes with it, for as long as a replica owns it. */
 export interface Ownership {
   /** Resolves when another replica owns the store. */
   readonly lost: Promise<void>;
@@ -160,7 +163,7 @@ export class Replica {
   }
 
   /** Keeps the copy current while another replica owns the store, and takes the lease when it can be had. */
-  async #claim(stopping: AbortSignal): Promise<{ readonly claim: Claim; readonly askedMs: number } | null> {
+  async #claim(stopping: AbortSignal): Promise<{ readonly claim: LeaseClaim; readonly askedMs: number } | null> {
     const { dataDir, leaseMs, log, elapsedMs } = this.#options;
     const copy = await openFolder(dataDir, (folder, settings) => new Level<string, string>(folder, settings));
     const bytes = bytesOf(copy);
@@ -199,7 +202,7 @@ export class Replica {
   }
 
   async #listen(): Promise<void> {
-    const { ports, leaseMs, maxConnections } = this.#options;
+    const { ports, leaseMs, maxConnections, refuse } = this.#options;
     for (const port of replicaPorts) {
       if (this.#standby.has(port)) continue;
       const standby = await StandbyPort.open({
@@ -209,6 +212,7 @@ export class Replica {
         patienceMs: leaseMs + takeoverMs,
         ownDoor: () => this.#doors.get(port),
         connect: (client) => this.#connect(port, client),
+        refuse,
       });
       this.#standby.set(port, standby);
       this.ports[port] = standby.port;

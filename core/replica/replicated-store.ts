@@ -1,12 +1,12 @@
 import type { AbstractLevel } from "abstract-level";
 import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
-import type { Claim, EntryWrite, ReplicaDatabase } from "./database.ts";
+import type { EntryWrite, LeaseClaim, ReplicaDatabase } from "./database.ts";
 import { batchOperations, bytesOf, catchUp } from "./local-copy.ts";
 
 interface ReplicatedStoreOptions {
   readonly database: ReplicaDatabase;
-  readonly claim: Claim;
+  readonly claim: LeaseClaim;
   /** False where another replica may own the store by now. */
   readonly isHeld: () => boolean;
 }

@@ -5,7 +5,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
 import { openBytes, sealBytes } from "../evidence/key/wrapping-key.ts";
 import { makeFolder, syncFolder } from "../store/folder.ts";
-import type { Claim, ReplicaDatabase } from "./database.ts";
+import type { LeaseClaim, ReplicaDatabase } from "./database.ts";
 
 interface SharedKeysOptions {
   /** The folder `keys` of this replica. */
@@ -48,14 +48,14 @@ export class SharedKeys {
   }
 
   /** Adds a key file of this replica to the database: before anything is signed or sealed with it. */
-  async add(claim: Claim, path: string): Promise<void> {
+  async add(claim: LeaseClaim, path: string): Promise<void> {
     const name = relative(this.#options.folder, path);
     const sealed = sealBytes(this.#key, placeOf(name), await readFile(path), this.#options.random);
     await this.#options.database.addKey(claim, name, sealed);
   }
 
   /** Adds every key file of this replica. */
-  async addAll(claim: Claim): Promise<void> {
+  async addAll(claim: LeaseClaim): Promise<void> {
     const { folder } = this.#options;
     const names = await readdir(folder, { recursive: true }).catch(() => []);
     for (const name of names) if (namePattern.test(name)) await this.add(claim, join(folder, name));

@@ -1,19 +1,19 @@
 import type { HighWater, Mark } from "../evidence/chain/high-water.ts";
-import type { Claim, ReplicaDatabase } from "./database.ts";
+import type { LeaseClaim, ReplicaDatabase } from "./database.ts";
 
 /** The marks of the chains in a table of their own: a database that lost entries and kept the marks is found out. */
 export class SharedMarks implements HighWater {
   readonly #database: ReplicaDatabase;
-  readonly #claim: Claim;
+  readonly #claim: LeaseClaim;
   readonly #marks: Map<string, Mark>;
 
-  private constructor(database: ReplicaDatabase, claim: Claim, marks: readonly Mark[]) {
+  private constructor(database: ReplicaDatabase, claim: LeaseClaim, marks: readonly Mark[]) {
     this.#database = database;
     this.#claim = claim;
     this.#marks = new Map(marks.map((mark) => [mark.tenant, mark]));
   }
 
-  static async open(database: ReplicaDatabase, claim: Claim): Promise<SharedMarks> {
+  static async open(database: ReplicaDatabase, claim: LeaseClaim): Promise<SharedMarks> {
     return new SharedMarks(database, claim, await database.readMarks());
   }
 

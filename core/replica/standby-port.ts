@@ -1,7 +1,6 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../action/error.ts";
-import { endWith } from "../http/listener.ts";
 import type { Door } from "./channel.ts";
 
 interface StandbyPortOptions {
@@ -14,6 +13,8 @@ interface StandbyPortOptions {
   readonly ownDoor: () => Door | undefined;
   /** Connects to the owner for a client; rejects where there is none, or it cannot be reached. */
   readonly connect: (client: string) => Promise<Socket>;
+  /** Tells a client that nobody serves it, and ends its connection. */
+  readonly refuse: (socket: Socket) => void;
 }
 
 const retryMs = 100;
@@ -62,20 +63,17 @@ export class StandbyPort {
 }
 
 /** Nothing of the client's is read before it is known who serves it: so a try that failed has sent nothing, and is made again. */
-async function forward(socket: Socket, { patienceMs, ownDoor, connect }: StandbyPortOptions): Promise<void> {
+async function forward(socket: Socket, { patienceMs, ownDoor, connect, refuse }: StandbyPortOptions): Promise<void> {
   const client = socket.remoteAddress ?? "";
   for (let triedMs = 0; !socket.destroyed; triedMs += retryMs) {
     const door = ownDoor();
     if (door !== undefined) return door(socket);
     const owner = await connect(client).catch(() => undefined);
     if (owner !== undefined) return join(socket, owner);
-    if (triedMs >= patienceMs)
-      return endWith(socket, 503, "Service Unavailable", { detail: noOwner }, { "retry-after": "1" });
+    if (triedMs >= patienceMs) return refuse(socket);
     await sleep(retryMs);
   }
 }
-
-const noOwner = "no replica owns the store, or it cannot be reached; try again";
 
 /** Each side ends when the other does. */
 function join(client: Socket, owner: Socket): void {

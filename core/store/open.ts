@@ -35,7 +35,7 @@ const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { 
  */
 const tuning = { multithreading: false, writeBufferSize: 33_554_432, blockSize: 16_384 };
 const formatKey = "format";
-/** How far a folder is that copies a database: no entry of the store itself. */
+/** The key under which a copy of a database keeps how far it is: no entry of the store itself. */
 export const copyPositionKey = "replica-position";
 /** The layout in which values are kept as `valueEncoding` says. */
 const format = "2";
@@ -71,7 +71,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** What is written to a copy alone is lost, and makes it differ from the database. */
+/** Throws for a copy of a database: what is written to it alone would be lost, and makes it differ. */
 async function refuseCopy(store: Store): Promise<void> {
   if ((await store.get(copyPositionKey)) === undefined) return;
   const text =
