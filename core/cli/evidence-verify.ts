@@ -6,6 +6,7 @@ import type { VerifyingKey } from "../action/signing-key.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
 import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
+import { reasons } from "../evidence/record/reason.ts";
 import type { OutsideTrust } from "../evidence/verify/folder-verdict.ts";
 import { judgeFolder, openEvidenceFolder, openWitness, printReport } from "./evidence-folder.ts";
 import { print } from "./print.ts";
@@ -74,7 +75,9 @@ function describeReport(path: string, { verdict, first_bad: bad, warnings, check
   const lines = [
     `${path}: ${verdict}${found}, ${records} records`,
     `passed: ${checks.length === 0 ? "nothing" : checks.join(", ")}`,
-    ...warnings.map(({ reason, seq }) => `warning: ${reason} at record ${seq}`),
+    ...warnings.map(
+      ({ reason, seq }) => `warning: ${reason}${seq === undefined ? "" : ` at record ${seq}`}: ${reasons[reason].text}`,
+    ),
   ];
   return lines.join("\n");
 }
