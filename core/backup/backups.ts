@@ -69,13 +69,16 @@ export class Backups {
   /**
    * Begins a backup and returns it. The request is recorded before anything is read. Throws BACKUP_BUSY where one is
    * being made, STATE_UNUSABLE where the folder may not be used, and EVIDENCE_UNAVAILABLE where a chain is not sound.
+   *
+   * `publish` sends witnesses the heads and the list of chains as they are then: the backup holds what they were sent, so
+   * one who asks them does not find in it less than they have seen.
    */
-  async begin(by: Principal): Promise<BackupView> {
+  async begin(by: Principal, publish?: () => Promise<void>): Promise<BackupView> {
     if (this.#running !== null) throw new GatewayError("BACKUP_BUSY", "ask again when it is complete");
     const { clock, random } = this.#options;
     const madeAt = new Date(clock()).toISOString();
     const view: BackupView = { name: backupName(madeAt, random(4)), state: "writing", made_at: madeAt, bytes: 0 };
-    const held = this.#hold(view.name, by);
+    const held = this.#hold(view.name, by, publish);
     // In this turn: no second backup begins while the request for this one is recorded.
     this.#running = held
       .then((moment) => this.#make(view, moment))
@@ -110,10 +113,11 @@ export class Backups {
     return file && { name, state: "complete", made_at: file.madeAt, bytes: file.bytes };
   }
 
-  async #hold(backup: string, { tenant, id: principal }: Principal): Promise<Moment> {
+  async #hold(backup: string, { tenant, id: principal }: Principal, publish?: () => Promise<void>): Promise<Moment> {
     const { store, ledger } = this.#options;
     await this.#folder.names(); // throws where the folder may not be used
     await ledger.recordEvent(tenant, "admin", { action: "backup.create", backup, principal });
+    await publish?.(); // after that record, which is then seen too
     return holdMoment(store, () => ledger.status());
   }
 

@@ -2,6 +2,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { Type } from "../config/type.ts";
+import type { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import { anyText, closed, enumOf, jsonResponse, page, paging, ref, time, wholeNumber } from "../operation/shape.ts";
 import type { Backups } from "./backups.ts";
@@ -49,13 +50,18 @@ interface BackupSources {
   readonly config: Pick<GatewayConfig, "resilience">;
   /** Null where `resilience.enabled` is false. */
   readonly backups: Backups | null;
+  readonly witnessPublisher: Pick<WitnessPublisher, "publish">;
 }
 
 /**
  * Handlers of backups. A backup contains every tenant. Throw NOT_FOUND where backups are disabled, and ROLE_FORBIDDEN
  * for callers of a tenant other than `resilience.tenant`.
  */
-export function backupHandlers({ config, backups }: BackupSources): AdminHandlers<typeof backupOperations> {
+export function backupHandlers({
+  config,
+  backups,
+  witnessPublisher,
+}: BackupSources): AdminHandlers<typeof backupOperations> {
   const openTo = ({ tenant }: Principal): Backups => {
     if (backups === null)
       throw new GatewayError("NOT_FOUND", "`resilience.enabled` is false: this gateway makes no backups");
@@ -63,7 +69,7 @@ export function backupHandlers({ config, backups }: BackupSources): AdminHandler
     return backups;
   };
   return {
-    createBackup: async (caller) => openTo(caller).begin(caller),
+    createBackup: async (caller) => openTo(caller).begin(caller, () => witnessPublisher.publish()),
     listBackups: async (caller, { query }) => openTo(caller).list(query),
   };
 }

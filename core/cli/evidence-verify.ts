@@ -4,8 +4,10 @@ import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import type { VerifyingKey } from "../action/signing-key.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
+import { describeFileError } from "../config/document.ts";
 import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
+import { reasons } from "../evidence/record/reason.ts";
 import type { OutsideTrust } from "../evidence/verify/folder-verdict.ts";
 import { judgeFolder, openEvidenceFolder, openWitness, printReport } from "./evidence-folder.ts";
 import { print } from "./print.ts";
@@ -56,7 +58,7 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
 
 /** Verifies a bundle, prints the verdict and sets the exit code to it. Throws INVALID_REQUEST for a file it cannot read. */
 async function verifyBundleFile(path: string, options: VerifyOptions): Promise<void> {
-  const bundle = await read(path);
+  const bundle = await read(path, "a bundle", "`gateway evidence export` makes one");
   const notes = await Promise.all(options.witness.map((place) => readNotes(place, readChainName(bundle))));
   const report = verifyBundle(bundle, {
     keys: options.key,
@@ -74,7 +76,9 @@ function describeReport(path: string, { verdict, first_bad: bad, warnings, check
   const lines = [
     `${path}: ${verdict}${found}, ${records} records`,
     `passed: ${checks.length === 0 ? "nothing" : checks.join(", ")}`,
-    ...warnings.map(({ reason, seq }) => `warning: ${reason} at record ${seq}`),
+    ...warnings.map(
+      ({ reason, seq }) => `warning: ${reason}${seq === undefined ? "" : ` at record ${seq}`}: ${reasons[reason].text}`,
+    ),
   ];
   return lines.join("\n");
 }
@@ -87,14 +91,16 @@ async function readNotes(place: string, chain: string | undefined): Promise<stri
   if (chain === undefined) return "";
   if (/^https?:\/\//.test(place)) return (await openWitness(place).latest(chain)) ?? "";
   const isFolder = (await stat(place).catch(() => undefined))?.isDirectory() === true;
-  return (await read(isFolder ? join(place, `${chain}.notes`) : place)).toString("utf8");
+  const next = "ask the witness for its notes of this chain: what is named may be another's";
+  const notes = await read(isFolder ? join(place, `${chain}.notes`) : place, "the notes of a witness", next);
+  return notes.toString("utf8");
 }
 
-async function read(path: string): Promise<Buffer> {
+async function read(path: string, expected: string, next: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new GatewayError("INVALID_REQUEST", `\`${path}\` cannot be read (${code ?? "unknown"})`, { cause });
+    const found = `expected \`${path}\` to be ${expected}, got ${describeFileError(cause)}`;
+    throw new GatewayError("INVALID_REQUEST", `${found}; ${next}`, { cause });
   }
 }

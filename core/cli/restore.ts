@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { AbstractChainedBatch } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
 import { expireRestored } from "../approval/restore.ts";
@@ -61,6 +61,7 @@ export async function restore(file: string, options: RestoreOptions): Promise<vo
     throw error;
   }
   printRestored(sound.header, done, replaced, options);
+  await sayMark(data, replaced !== undefined || options.acceptRollback !== undefined);
 }
 
 /** Throws BACKUP_REFUSED unless the data folder holds the key that sealed the backup: only its own gateway could seal it. */
@@ -123,6 +124,19 @@ function printRestored(
   if (replaced !== undefined) say(`the replaced state is in ${replaced}`);
   if (options.acceptRollback === undefined) return;
   say("tenants of whom a witness has seen more are refused until the notes of that witness are set aside");
+}
+
+/**
+ * Says what comes of the mark outside the data folder, which the folder does not name: by the names that `gateway init` and
+ * local mode give it, or by its setting where `isBehind`, which a mark elsewhere would have seen.
+ */
+async function sayMark(data: string, isBehind: boolean): Promise<void> {
+  const named: string[] = [];
+  for (const path of [join(dirname(data), "gateway.mark"), `${data}.mark`]) if (await isThere(path)) named.push(path);
+  if (named.length === 0 && !isBehind) return;
+  const mark = named.length === 0 ? "the file of `state.mark`" : named.map((path) => `\`${path}\``).join(" and ");
+  const next = "a start refuses until that file is moved aside, and then ends all live approvals";
+  say(`the mark stays as it was, ${mark}: where it has seen more than the backup, ${next}`);
 }
 
 /** A reason against restoring a backup. */

@@ -3,6 +3,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
+import { describeFileError } from "../config/document.ts";
 import { extensionName } from "../policy/schema.ts";
 
 /** The folder of `package.json`; compiled code is three folders below it. */
@@ -39,7 +40,7 @@ export async function writeScaffold(
   const files = (await Promise.all(parts.map(listPart))).flat();
   try {
     await mkdir(folder, { recursive: true });
-    if ((await readdir(folder)).length > 0) throw unusable(folder, "is not empty");
+    if ((await readdir(folder)).length > 0) throw unusable(folder, "is not empty; expected a new or empty folder");
     for (const { source, path } of files) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await writeFile(join(folder, path), fill(await readFile(source, "utf8"), values), { flag: "wx" });
@@ -47,7 +48,8 @@ export async function writeScaffold(
     return files.map(({ path }) => path);
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause;
-    throw unusable(folder, `cannot be written: ${(cause as NodeJS.ErrnoException).code ?? String(cause)}`);
+    const found = `cannot be written: ${describeFileError(cause)}`;
+    throw unusable(folder, `${found}; expected a new or empty folder that you may write to`);
   }
 }
 
@@ -72,5 +74,5 @@ function fill(text: string, values: Readonly<Record<string, string>>): string {
 }
 
 function unusable(folder: string, reason: string): GatewayError {
-  return new GatewayError("EXTENSION_INVALID", `\`${folder}\` ${reason}; expected a new or empty folder`);
+  return new GatewayError("EXTENSION_INVALID", `\`${folder}\` ${reason}`);
 }

@@ -281,6 +281,10 @@ export async function readTextFile(path: string, faults: FaultList): Promise<str
 const fileErrors: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
+  EEXIST: "a name that is taken",
+  EISDIR: "a directory",
+  EROFS: "a disk that is read-only",
+  ENOSPC: "a disk that is full",
   EACCES: "permission denied",
   EPERM: "permission denied",
   ELOOP: "a loop of symbolic links",

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { open, readdir } from "node:fs/promises";
+import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { canonicalJson, contentDigest, sha256Hex } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
@@ -59,6 +59,7 @@ export interface ExtensionFolder extends ExtensionFiles {
  * EXTENSION_INVALID with every fault.
  */
 export async function readExtensionFolder(path: string, kind: ExtensionKind): Promise<ExtensionFolder> {
+  await checkKind(path, kind);
   const faults: string[] = [];
   const all = await readFiles(path, workplaces[kind], faults);
   if (faults.length > 0) throw new GatewayError("EXTENSION_INVALID", `\`${path}\`\n${faults.join("\n")}`);
@@ -73,6 +74,20 @@ export function assembleFolder(path: string, kind: ExtensionKind, all: ReadonlyM
   const fileDigests = new Map(Array.from(files, ([name, bytes]) => [name, sha256Hex(bytes)]));
   const digest = contentDigest(canonicalJson([...fileDigests]));
   return { path, kind, files, fileDigests, digest, signature: all.get(signatureFile) };
+}
+
+/**
+ * Throws EXTENSION_INVALID for a plugin in the place of a pack, or a pack in that of a plugin: whatever else is wrong with
+ * its files is wrong by that.
+ */
+async function checkKind(path: string, kind: ExtensionKind): Promise<void> {
+  if (kind === "engine") return;
+  const other = kind === "pack" ? "plugin" : "pack";
+  const isThere = (name: string): Promise<boolean> => stat(join(path, name)).then(Boolean, () => false);
+  const [own, others] = await Promise.all([isThere(`${kind}.yaml`), isThere(`${other}.yaml`)]);
+  if (own || !others) return;
+  const found = `expected a ${kind} with \`${kind}.yaml\`, got a ${other} with \`${other}.yaml\``;
+  throw new GatewayError("EXTENSION_INVALID", `\`${path}\`: ${found}; its commands are those of \`gateway ${other}\``);
 }
 
 const unreadable: Readonly<Record<string, string>> = {

@@ -191,7 +191,7 @@ def find_lacks(head, records, due):  # what is missing by the states, of which t
         numbers = [*zip(map(jcs, subjects(head, records)), stops), *each["state"]["events"].items()]
         for name in (name for name, number in numbers if names.count(name) != number):
             yield {"reason": (name if name in COUNTED and name not in ("tenant", "gateway") else "stop") + "_missing"}
-def find_kept(text, head, known, keys):  # the last notes of this history that the witness kept; `known`: roots by sizes
+def find_kept(text, head, known, keys):  # the witness's notes of this chain, and its last of this history by `known`
     notes = [(note, int(note["size"]), raw(note["root"]).hex())
              for note in re.finditer(NOTE, text) if note["chain"] == head["chain"]]
     demand("witness", notes or f"\n{ORIGIN}{head['chain']}\n" not in "\n" + text, "bad_checkpoint")
@@ -200,7 +200,7 @@ def find_kept(text, head, known, keys):  # the last notes of this history that t
         demand("witness", known.get(size, root) == root, "forked")
         if size in known: check_note("witness", note, keys)
     last = max((size for _, size, _ in notes if size <= max(known)), default=0)
-    return [note for note, size, _ in notes if size == last and size in known]  # others end too early
+    return notes, [note for note, size, _ in notes if size == last and size in known]  # others end too early
 def verify(data, trusted, witness, max_age, report):  # who signed it, then each record, then what others say
     *lines, rest = data.split(b"\n")
     demand("bundle", not rest and len(lines) > 1, "malformed")
@@ -224,9 +224,9 @@ def verify(data, trusted, witness, max_age, report):  # who signed it, then each
     remarks = tell(records, head, size, root)
     report["warnings"] = [remark for remark in remarks if remark["reason"] in WARNINGS]
     for each in head.get("states", []):
-        proven = all(stated(each["state"]["map"], subject, each[subject[0]]) for subject in subjects(head, records))
-        demand("states", proven, "bad_state")
-    kept = find_kept((witness or b"").decode("utf8", "replace"), head, {first: old, size: root}, keys)
+        for of in subjects(head, records): demand("states", stated(each["state"]["map"], of, each[of[0]]), "bad_state")
+    notes, kept = find_kept((witness or b"").decode("utf8", "replace"), head, {first: old, size: root}, keys)
+    if witness is not None and not notes: report["warnings"].insert(0, {"reason": "foreign_witness"})
     due = [(int(each["size"]), each["state"]) for each in (note, *kept) if each["state"]]
     if not due: report["warnings"].insert(0, {"reason": "no_state", "seq": 0})
     for remark in remarks: demand(remark["seq"], remark["reason"] in WARNINGS, remark["reason"])

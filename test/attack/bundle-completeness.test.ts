@@ -139,6 +139,17 @@ describe("a bundle that its exporter cut and sealed again with the right key", f
     }
   });
 
+  it("is self-attested with notes of another chain alone, or with none in them, and both verifiers say so", async () => {
+    const chain = (JSON.parse(whole.head) as BundleHead).chain;
+    for (const witness of [notes.replaceAll(chain, "another-chain"), ""]) {
+      const { warnings, ...said } = await judge({ ...forge(whole, () => {}), witness });
+      expect(warnings).to.deep.equal([{ reason: "foreign_witness" }]);
+      expect(said).to.include({ verdict: "self-attested", exit: 10, first_bad: null });
+    }
+    const { witness: _, ...alone } = forge(whole, () => {});
+    expect((await judge(alone)).warnings, "no witness was brought").to.deep.equal([]);
+  });
+
   const cuts: readonly (readonly [string, () => OpenLines, Forgery, Reason])[] = [
     ["its last action", () => whole, (lines) => lines.entries.splice(lastAction(lines) - 1, 2), "tail_missing"],
     [

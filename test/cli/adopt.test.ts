@@ -60,7 +60,9 @@ describe("gateway adopt", () => {
       await mkdir(file);
       expect(await refused(file)).to.include("expected a regular file");
       await rm(file, { recursive: true });
-      expect(await refused(file)).to.include("cannot be read: ENOENT");
+      expect(await refused(file)).to.include(
+        "expected the configuration of a client, got no such file; name one that you may read",
+      );
     });
 
     it("refuses a huge one, a deep one, and bytes that are no text, and quotes no secret", async () => {

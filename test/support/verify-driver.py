@@ -7,5 +7,6 @@ spec.loader.exec_module(verifier)
 verifier.signed = functools.cache(verifier.signed)  # openssl is started once for each signature, not once for each bundle
 for line in sys.stdin:
     asked = json.loads(line)
+    witness = None if asked["witness"] is None else asked["witness"].encode("utf8", "surrogatepass")
     with open(asked["bundle"], "rb") as bundle:
-        print(json.dumps(verifier.judge(bundle.read(), asked["keys"], (asked["witness"] or "").encode("utf8", "surrogatepass"))), flush=True)
+        print(json.dumps(verifier.judge(bundle.read(), asked["keys"], witness)), flush=True)

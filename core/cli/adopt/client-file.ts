@@ -4,6 +4,7 @@ import { type FileHandle, open, readlink, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { GatewayError } from "../../action/error.ts";
 import { escapeHidden } from "../../action/visible-text.ts";
+import { describeFileError } from "../../config/document.ts";
 
 /** The configuration file of a client, as it was read. */
 export interface ClientFile {
@@ -62,8 +63,10 @@ export async function replaceClientFile(path: string, content: Uint8Array, mode:
     await rename(next, path);
   } catch (cause) {
     await rm(next, { force: true });
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("CONFIG_INVALID", `\`${path}\` cannot be written: ${reason}`, { cause });
+    const found = `expected to write \`${path}\`, got ${describeFileError(cause)}`;
+    throw new GatewayError("CONFIG_INVALID", `${found}; check who may write to its folder, and run this again`, {
+      cause,
+    });
   }
 }
 
@@ -83,7 +86,10 @@ async function refuseUnopened(path: string, cause: NodeJS.ErrnoException): Promi
     const next = `name the file itself, \`${escapeHidden(resolve(dirname(path), target))}\``;
     throw invalidFile(path, `expected a file, got a symbolic link; ${next}`);
   }
-  throw invalidFile(path, `cannot be read: ${cause.code ?? cause.message}`);
+  throw invalidFile(
+    path,
+    `expected the configuration of a client, got ${describeFileError(cause)}; name one that you may read`,
+  );
 }
 
 function decode(path: string, bytes: Buffer): string {

@@ -73,11 +73,16 @@ export function parseSession(text: string): string {
 }
 
 export const parseLabel = matching(/^[\x21-\x7e]{1,128}$/, "1 to 128 visible ASCII characters");
-export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id: `apr_` and 32 hex digits");
-export const parseTicketId = matching(/^tkt_[0-9a-f]{32}$/, "a ticket's id, like `tkt_…`");
-export const parseDefinitionId = matching(/^def_[0-9a-f]{32}$/, "a withheld definition's id, like `def_…`");
-export const parseMessageId = matching(/^msg_[0-9a-f-]{36}$/, "a webhook's message id, like `msg_…`");
-export const parsePrincipal = matching(/^principal-v1-[0-9a-f]{64}$/, "a principal's id, like `principal-v1-…`");
+export const parseApprovalId = matchingHex("an approval's id", "apr_", 32);
+export const parseTicketId = matchingHex("a ticket's id", "tkt_", 32);
+export const parseDefinitionId = matchingHex("a withheld definition's id", "def_", 32);
+export const parseMessageId = matching(/^msg_[0-9a-f-]{36}$/, "a webhook's message id: `msg_` and a UUID");
+export const parsePrincipal = matchingHex("a principal's id", "principal-v1-", 64);
+
+function matchingHex(what: string, prefix: string, digits: number): (text: string) => string {
+  const pattern = new RegExp(`^${prefix}[0-9a-f]{${digits}}$`);
+  return matching(pattern, `${what}: \`${prefix}\` and ${digits} hex digits`);
+}
 
 /** That of names in the configuration. */
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/;

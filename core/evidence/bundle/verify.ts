@@ -32,7 +32,7 @@ interface Trust {
   readonly keys: readonly VerifyingKey[];
   /** The rules that records are checked by. */
   readonly rules: RecordRules;
-  /** The witness's notes. */
+  /** The witness's notes; undefined where none is asked. */
   readonly witness?: string;
   readonly nowMs: number;
   /** The oldest checkpoint that is not `stale`. */
@@ -46,12 +46,15 @@ interface FirstBad {
   readonly seq?: number;
 }
 
+/** Without a number where it is about no record. */
+type Warning = Pick<Remark, "reason"> & Partial<Remark>;
+
 /** The result of a verification. `checks` are the steps that passed, in order. */
 export interface BundleReport {
   readonly verdict: EvidenceVerdict;
   readonly exit: number;
   readonly first_bad: FirstBad | null;
-  readonly warnings: readonly Remark[];
+  readonly warnings: readonly Warning[];
   readonly checks: readonly string[];
   /** Records in the bundle; 0 where they were not read. */
   readonly records: number;
@@ -80,7 +83,7 @@ class Verification {
   readonly #checks: string[] = [];
   #entries: readonly BundledEntry[] = [];
   #checkpoint: SignedCheckpoint | undefined;
-  #remarks: readonly Remark[] = [];
+  #remarks: readonly Warning[] = [];
   #isWitnessed = false;
   #lack: FirstBad | null = null;
 
@@ -108,8 +111,10 @@ class Verification {
     this.#remarks = checkRecords(entries, head, checkpoint, this.#trust.rules);
     this.#pass("records");
     checkStates(head, entries);
-    const { witness = "" } = this.#trust;
-    const kept = checkWitness(witness, head, [checkpoint, earlier], history);
+    const { witness } = this.#trust;
+    const notes = readNotes(witness ?? "", head.chain);
+    const kept = checkWitness(notes, head, [checkpoint, earlier], history);
+    if (witness !== undefined && notes.length === 0) this.#remarks = [{ reason: "foreign_witness" }, ...this.#remarks];
     this.#isWitnessed = kept.length > 0;
     if (this.#isWitnessed) this.#pass(outsideWitness);
     const due = [checkpoint, ...kept];
@@ -298,19 +303,18 @@ function bytesOf(hashes: readonly string[]): readonly Buffer[] {
 const outsideWitness = "witness" as const;
 
 /**
- * Compares a bundle with what a witness kept of its chain. `known` are the trees the bundle can vouch for: the largest
+ * Compares a bundle with the notes that a witness kept of its chain. `known` are the trees the bundle can vouch for: the largest
  * first, then one that it proves to be the beginning of it. Returns the notes of the last size that the witness kept up to
  * the largest, where that is one of them; an earlier one does not say how the chain went on.
  * Throws Breach `forked` where it kept another of the same size, `behind_witness` where it had seen more of the chain
- * before the bundle was made, `bad_checkpoint` for a note that is none, and the reasons of a checkpoint's signatures.
+ * before the bundle was made, and the reasons of a checkpoint's signatures.
  */
 function checkWitness(
-  notes: string,
+  own: readonly SignedCheckpoint[],
   head: BundleHead,
   known: readonly [Tree, Tree],
   history: KeyHistory,
 ): readonly Checkpoint[] {
-  const own = readNotes(notes, head.chain);
   for (const note of own) {
     if (note.size > known[0].size && note.time < head.created) throw new Breach("behind_witness", place);
     const same = known.find(({ size }) => size === note.size);
@@ -327,7 +331,7 @@ const place = { file: outsideWitness };
 
 /**
  * A witness's file: notes among comment lines. Other chains' notes are not read, and one that a crash cut off is passed
- * over; a file with nothing else of this chain is no witness.
+ * over. Throws Breach `bad_checkpoint` where nothing else is of this chain.
  */
 function readNotes(text: string, chain: string): readonly SignedCheckpoint[] {
   const notes = [...text.matchAll(notePattern)].map(([note]) => parseCheckpoint(note));

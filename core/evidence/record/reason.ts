@@ -74,6 +74,7 @@ const table = {
   retention_missing: { grade: "incomplete", text: "the record of a pruning is missing" },
   stale: { grade: "stale", text: "the checkpoint is older than asked for" },
   no_state: { grade: "warning", text: "the bundle is of a version that could not show whether records are missing" },
+  foreign_witness: { grade: "warning", text: "the witness that was given has no note of this chain" },
   post_mortem_missing: { grade: "warning", text: "the gateway was overruled by break-glass, and nobody wrote why" },
   time_reversed: { grade: "warning", text: "the clock was set back before this record" },
 } as const;

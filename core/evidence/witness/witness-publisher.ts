@@ -64,7 +64,7 @@ export interface WitnessComparison {
   readonly size?: number;
 }
 
-const shutdownGraceMs = 10_000;
+const publishGraceMs = 10_000;
 
 /** Publishes evidence outside this process: checkpoints to witnesses and to callers, and heartbeats of idle chains. */
 export class WitnessPublisher {
@@ -120,13 +120,15 @@ export class WitnessPublisher {
     return Promise.all(this.#witnesses.map((witness) => this.#compareWith(witness, tenant)));
   }
 
+  /** Publishes the heads of this moment, for at most 10 s. A witness that refuses or does not answer is warned about. */
+  async publish(): Promise<void> {
+    await inGrace(this.#schedule.pushNow());
+  }
+
   /** Publishes the final heads, for at most 10 s. */
   async stop(): Promise<void> {
     await this.#heartbeat?.stop();
-    const late = new AbortController();
-    const timeout = sleep(shutdownGraceMs, undefined, { signal: late.signal }).catch(() => undefined);
-    await Promise.race([this.#schedule.stop(), timeout]);
-    late.abort();
+    await inGrace(this.#schedule.stop());
   }
 
   async #compareWith(witness: Witness, tenant: string): Promise<WitnessComparison> {
@@ -161,6 +163,14 @@ export class WitnessPublisher {
     const seen = parseCheckpoint(note ?? "");
     return seen === undefined ? { verdict: "no_record" } : { verdict: "behind", size: seen.size };
   }
+}
+
+/** Resolves with the work, or after 10 s without it. */
+async function inGrace(work: Promise<void>): Promise<void> {
+  const late = new AbortController();
+  const timeout = sleep(publishGraceMs, undefined, { signal: late.signal }).catch(() => undefined);
+  await Promise.race([work, timeout]);
+  late.abort();
 }
 
 /** The public half of a chain's keys. */
@@ -250,7 +260,7 @@ interface WitnessScheduleOptions {
   readonly onPush: (witness: string, error: unknown) => void;
 }
 
-/** Pushes to each witness at its own interval, one push at a time, and once more at the end. */
+/** Pushes to each witness at its own interval and when it is asked to, one push at a time. */
 export class WitnessSchedule {
   readonly #options: WitnessScheduleOptions;
   readonly #timers: readonly NodeJS.Timeout[];
@@ -274,6 +284,12 @@ export class WitnessSchedule {
   /** Resolves when every witness has taken or refused the final heads. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    await this.pushNow();
+  }
+
+  /** Resolves when every witness has taken or refused the heads of this moment. */
+  async pushNow(): Promise<void> {
+    // A push that runs already may be past the heads of this moment.
     await Promise.all(this.#running.values());
     await Promise.all(this.#options.feeds.map(({ feed }) => this.#push(feed)));
   }

@@ -70,12 +70,8 @@ function syntaxFault(error: unknown): ExpressionFault {
 
 /** The fault of a string that is not closed: the parser would blame what stands inside it. */
 function unclosedFault(text: string): ExpressionFault | undefined {
-  for (let at = 0; at < text.length; at++) {
-    const quote = text[at];
-    if (quote !== '"' && quote !== "'") continue;
-    const end = closingQuote(text, at);
-    if (end >= text.length) return fault(at, `not an expression: expected a closing \`${quote}\` for this one`);
-    at = end;
+  for (const { at, end, character } of outsideStrings(text)) {
+    if (end >= text.length) return fault(at, `not an expression: expected a closing \`${character}\` for this one`);
   }
   return undefined;
 }
@@ -83,13 +79,28 @@ function unclosedFault(text: string): ExpressionFault | undefined {
 /** Finds brackets nested too deep, strings skipped. Checked before parsing: the parser recurses. */
 function deepBracket(text: string): number | undefined {
   let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at] as string;
-    if (character === '"' || character === "'") at = closingQuote(text, at);
-    else if ("([{".includes(character) && ++depth > maxBrackets) return at;
-    else if (")]}".includes(character)) depth--;
+  for (const { at, character } of outsideStrings(text)) {
+    if ("([{".includes(character) && ++depth > maxBrackets) return at;
+    if (")]}".includes(character)) depth--;
   }
   return undefined;
+}
+
+interface Outside {
+  readonly at: number;
+  /** The quote that closes a string, beyond the text where none does; `at` for what is no string. */
+  readonly end: number;
+  readonly character: string;
+}
+
+/** The characters of a text outside its strings; of a string, the quote that opens it. */
+function* outsideStrings(text: string): Generator<Outside> {
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] as string;
+    const end = character === '"' || character === "'" ? closingQuote(text, at) : at;
+    yield { at, end, character };
+    at = end;
+  }
 }
 
 function closingQuote(text: string, start: number): number {

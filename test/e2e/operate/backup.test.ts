@@ -206,6 +206,19 @@ describe("backups", () => {
     await site.stop();
   });
 
+  it("made before a witness was sent anything are what that witness has seen when it is asked later [S70]", async () => {
+    const notes = join(root, "notes");
+    await site.start({
+      more: `resilience: { enabled: true, tenant: acme, backup_dir: kept }\nevidence: { witnesses: [{ name: w, type: file, path: ${notes}, interval_ms: 600000 }] }`,
+    });
+    await site.call("deep", { at: 1 });
+    const file = await make();
+    await site.stop(); // which tells the witness
+    const { code, stdout } = await runCommand(["backup", "verify", file, "--witness", notes]);
+    const [, ...chains] = stdout.trimEnd().split("\n");
+    expect([code, chains]).to.deep.equal([0, ["acme: witnessed, 6 records", "other: witnessed, 3 records"]]);
+  });
+
   it("that were changed, or are older than a witness has seen, are refused with the reason, and nothing is written [S70]", async () => {
     const notes = join(root, "notes");
     await site.start({
