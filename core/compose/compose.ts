@@ -292,6 +292,7 @@ async function openEvidence(
     readingThread: { program: chainWorker, minRecords: minThreadRecords },
     observer: metrics.evidence,
     pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),
+    stored: ({ tenant, principal: { id } }, characters) => fairShare.spendStored({ tenant, id }, characters),
     writerId: newId(),
     configDigest: configDigest(config),
   });
