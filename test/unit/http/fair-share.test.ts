@@ -124,6 +124,15 @@ describe("FairShare", () => {
       expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
     });
 
+    it("charges large private fields by their characters [S77]", () => {
+      const share = shareOf(quarter);
+      share.spendStored({ id: "ann", tenant: "acme" }, 4_000_000);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      share.spendStored({ id: "ann", tenant: "acme" }, 8_000_000);
+      expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu", retry_after_s: 1 });
+      expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
+    });
+
     it("refuses all keys of a tenant that has overdrawn, and those of no other", async () => {
       const share = shareOf({ ...quarter, keyCpuPercent: 99 });
       await use(share, ann, 1_900);
