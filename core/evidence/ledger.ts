@@ -337,7 +337,7 @@ export interface LedgerOptions {
   readonly observer?: CommitObserver;
   /** Called between the steps of a large action; by default others have one turn of the event loop. */
   readonly pause?: Pause;
-  /** Told of each large record before it is written. */
+  /** Told of each large output before it is written. */
   readonly stored?: Stored;
   readonly onWarning?: (message: string, fields: object) => void;
 }

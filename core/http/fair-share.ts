@@ -47,8 +47,8 @@ const savedSeconds = 2;
 const maxWaitingBytes = 33_554_432;
 const bytesAllowed = `${maxWaitingBytes} bytes of this key to wait for their turn`;
 /**
- * Time of processors that it takes to seal and write a character: on the thread that encodes records, in the store, and on
- * the main thread in a commit, which is nobody's. Measured with 4 MB.
+ * Time of processors that it takes to seal and write a byte of an action: on the thread that encodes records, in the store,
+ * and on the main thread in a commit, which is nobody's. Measured with 4 MB.
  */
 const msPerStored = 5e-5;
 /** Keys and subjects of access tokens remembered at once, and as many tenants. Beyond, the tenant's allowance still holds. */
@@ -137,9 +137,9 @@ export class FairShare {
     for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(ms, now);
   }
 
-  /** Charges what it takes to seal and write large private fields to the principal. */
-  spendStored(principal: Payer, characters: number): void {
-    this.spend(principal, characters * msPerStored);
+  /** Charges what it takes to seal and write so many bytes to the principal. */
+  spendStored(principal: Payer, bytes: number): void {
+    this.spend(principal, bytes * msPerStored);
   }
 
   #callsRefusal(owner: Owner, calls: Allowance, now: number): GatewayError {

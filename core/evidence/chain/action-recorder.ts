@@ -18,7 +18,7 @@ import { LargeLane } from "./large-lane.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
-/** Called with the characters of private fields of a large record, which take time that no turn of its own shows. */
+/** Called with the characters of a large output, which take time to seal and write that no turn of its own shows. */
 export type Stored = (action: Pick<ActionEnvelope, "tenant" | "principal">, characters: number) => void;
 
 /** Characters of private fields from which on a record is large. */
@@ -91,12 +91,9 @@ export class ActionRecorder {
     return durable;
   }
 
-  /** Writes a record once it may be written: one of many bytes after the one of its tenant before it. */
-  #writeInTurn<T>(action: ActionEnvelope, disclosure: string | undefined, write: () => Promise<T>): Promise<T> {
-    const characters = disclosure?.length ?? 0;
-    if (characters < minLarge) return write();
-    this.#parts.stored(action, characters);
-    return this.#lane.run(action.tenant, write);
+  /** Writes a record; a large one once the one of its tenant before it is written. */
+  #writeInTurn<T>({ tenant }: ActionEnvelope, disclosure: string, write: () => Promise<T>): Promise<T> {
+    return disclosure.length < minLarge ? write() : this.#lane.run(tenant, write);
   }
 
   async #writeDecision(
@@ -161,7 +158,9 @@ export class ActionRecorder {
       this.#pending.delete(openKey(action.tenant, action.id));
       throw error;
     }
-    await this.#writeInTurn(action, disclosure, () =>
+    const { length = 0 } = disclosure ?? "";
+    if (length >= minLarge) this.#parts.stored(action, length);
+    await this.#writeInTurn(action, disclosure ?? "", () =>
       this.#writeOutcome(chain, action, outcome, evaluation, { digest: hidden?.digest, disclosure }, commitHook),
     );
   }

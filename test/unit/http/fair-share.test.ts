@@ -124,7 +124,7 @@ describe("FairShare", () => {
       expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
     });
 
-    it("charges large private fields by their characters [S77]", () => {
+    it("charges what is sealed and written by its bytes [S77]", () => {
       const share = shareOf(quarter);
       share.spendStored({ id: "ann", tenant: "acme" }, 4_000_000);
       expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
