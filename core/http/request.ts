@@ -175,6 +175,9 @@ export async function readGatewayBody(
   share: FairShare,
   principal: Principal,
 ): Promise<Json> {
+  // What is refused by its length alone is never in memory as a whole.
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared >= largeBody) share.admitBytes(principal, declared);
   const bytes = await readJsonBytes(request, limits.bytes);
   const isLarge = bytes.length >= largeBody;
   if (isLarge) {
