@@ -208,5 +208,20 @@ describe("FairShare", () => {
       expect(await second).to.include({ reason: "key_cpu" });
       expect(await others).to.equal(undefined);
     });
+
+    it("from 256 KiB on are refused once their key has overdrawn, whatever the load; smaller ones while it is high [S77]", async () => {
+      const share = shareOf({ keyCpuPercent: 25 });
+      load = 0;
+      share.spend(ann, 501);
+      const refusals: unknown[] = [];
+      for (const bytes of [262_143, 262_144]) refusals.push(await outcome(share.admitLarge(ann, bytes)));
+      expect(refusals).to.deep.equal([undefined, { reason: "key_cpu", retry_after_s: 1, limit: 25 }]);
+      expect(refusalOf(() => share.admitBytes(ann, 262_144))).to.include({ reason: "key_cpu" });
+      expect(refusalOf(() => share.admitBytes(bob, 262_144))).to.equal(undefined);
+      load = 75;
+      expect(await outcome(share.admitLarge(ann, 262_143))).to.include({ reason: "key_cpu" });
+      now += 10;
+      expect(refusalOf(() => share.admitBytes(ann, 262_144))).to.equal(undefined);
+    });
   });
 });

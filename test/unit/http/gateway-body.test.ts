@@ -53,6 +53,20 @@ describe("readGatewayBody(request, limits, share, principal)", () => {
     expect(await refusalOf(1, 9_000, "\u0000".repeat(9_000))).to.include({ reason: "key_cpu" });
   });
 
+  it("refuses one by its declared length, unread [S77]", async () => {
+    await refusalOf(3, 4_000_000);
+    let reads = 0;
+    const body = new Readable({ read: () => reads++ });
+    const headers = { "content-type": "application/json", "content-length": "4000000" };
+    const request = Object.assign(body, { headers }) as unknown as IncomingMessage;
+    const refusal = await readGatewayBody(request, limits, share, ann).then(
+      () => undefined,
+      (cause: unknown) => GatewayError.from(cause).data,
+    );
+    expect(refusal).to.include({ reason: "key_cpu" });
+    expect(reads).to.equal(0);
+  });
+
   it("takes nothing for the bytes of small ones", async () => {
     expect(await refusalOf(2_000, 8_000)).to.equal(undefined);
   });
