@@ -296,6 +296,7 @@ async function openEvidence(
     readingThread: { program: chainWorker, minRecords: minThreadRecords },
     observer: metrics.evidence,
     pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),
+    stored: ({ tenant, principal: { id } }, length) => fairShare.spendStored({ tenant, id }, length),
     writerId: newId(),
     configDigest: configDigest(config),
   });

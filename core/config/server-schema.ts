@@ -269,7 +269,7 @@ export const limitsSchema = object(
       default: 6_000,
     }),
     key_cpu_percent: integer(
-      "Share of the time of one processor that requests of one key to the gateway port may use, of the main thread and of the threads of plugins together, while either is busy. Two seconds' worth is saved up. 100: unlimited.",
+      "Share of the time of one processor that requests of one key to the gateway port may use, of the main thread, of the threads of plugins, and to seal and write large bodies and outputs, while the threads are busy; for bodies from 256 KiB on always. Two seconds' worth is saved up. 100: unlimited.",
       { minimum: 1, maximum: 100, default: 25 },
     ),
     tenant_cpu_percent: integer("The same for all keys of one tenant together.", {

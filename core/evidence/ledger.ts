@@ -5,7 +5,7 @@ import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Pace } from "../store/pace.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
-import { ActionRecorder } from "./chain/action-recorder.ts";
+import { ActionRecorder, type Stored } from "./chain/action-recorder.ts";
 import type { BatchThread } from "./chain/batch-thread.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
@@ -89,6 +89,7 @@ export class Ledger {
       random,
       storeLabels: options.fieldPolicy.storeLabels,
       pause,
+      stored: options.stored ?? (() => undefined),
     });
     this.approvals = new ApprovalEvidence({
       store,
@@ -339,5 +340,7 @@ export interface LedgerOptions {
   readonly observer?: CommitObserver;
   /** Called between the steps of a large action; by default others have one turn of the event loop. */
   readonly pause?: Pause;
+  /** Told of each large output before it is written. */
+  readonly stored?: Stored;
   readonly onWarning?: (message: string, fields: object) => void;
 }

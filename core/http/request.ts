@@ -165,8 +165,8 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
 export const largeBody = 8_192;
 
 /**
- * Reads a body of the gateway port as one strict JSON value, at the expense of its principal. A large one is parsed in a turn
- * of its own, and the promise settles in another. Rejects as `readJsonBody` does, and with RATE_LIMITED before the body is
+ * Reads a body of the gateway port as one strict JSON value, at the expense of its principal. A large one is paid for by its
+ * bytes, parsed in a turn of its own, and the promise settles in another. Rejects as `readJsonBody` does, and with RATE_LIMITED before the body is
  * parsed, where the principal has no processor time left or too many of its bytes wait.
  */
 export async function readGatewayBody(
@@ -175,10 +175,16 @@ export async function readGatewayBody(
   share: FairShare,
   principal: Principal,
 ): Promise<Json> {
+  // What is refused by its length alone is never in memory as a whole.
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared >= largeBody) share.admitBytes(principal, declared);
   const bytes = await readJsonBytes(request, limits.bytes);
   const isLarge = bytes.length >= largeBody;
-  if (isLarge) await share.admitLarge(principal, bytes.length);
-  else share.admit(principal);
+  if (isLarge) {
+    await share.admitLarge(principal, bytes.length);
+    // Now rather than when it is written: others of its key may come before that.
+    share.spendStored(principal, bytes.length);
+  } else share.admit(principal);
   const value = parseStrictJson(bytes, limits.json);
   if (isLarge) await share.pause(principal);
   return value;

@@ -99,7 +99,13 @@ export function encodeInput(settings: string, action: ActionEnvelope): Uint8Arra
     const shown = action.history === undefined ? action : withoutHistory(action);
     written = { action, text: JSON.stringify(shown) };
   }
-  const input = encoder.encode(`{"settings":${settings},"action":${written.text}}`);
-  if (input.length > maxInput) throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
+  const parts = [`{"settings":${settings},"action":`, written.text, "}"];
+  let length = 0;
+  for (const part of parts) length += Buffer.byteLength(part);
+  if (length > maxInput) throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
+  const input = new Uint8Array(length);
+  let at = 0;
+  // One by one: joined, they would be copied once more.
+  for (const part of parts) at += encoder.encodeInto(part, input.subarray(at)).written;
   return input;
 }

@@ -34,8 +34,9 @@ export const valueEncoding = {
   decode: decodeValue,
 } as const;
 
-/** Shorter texts are kept as they are, and so are longer ones, whatever they hold. */
+/** Shorter texts are kept as they are. */
 const minCompact = 48;
+/** Longer ones are kept as they are too, unless they are base64. */
 const maxCompact = 65_536;
 
 const base64Text = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -43,10 +44,11 @@ const hexText = /^(?:[0-9a-f]{2})+$/;
 
 /** Returns the bytes of a value. */
 export function encodeValue(text: string): Buffer {
-  if (text.length < minCompact || text.length > maxCompact) return Buffer.from(text);
+  if (text.length < minCompact) return Buffer.from(text);
   if (text.startsWith("{") || text.startsWith("[")) return encodeMembers(text) ?? Buffer.from(text);
-  if (hexText.test(text)) return Buffer.concat([Buffer.of(hexForm), Buffer.from(text, "hex")]);
-  if (!base64Text.test(text)) return Buffer.from(text);
+  const start = text.slice(0, maxCompact);
+  if (start === text && hexText.test(text)) return Buffer.concat([Buffer.of(hexForm), Buffer.from(text, "hex")]);
+  if (!base64Text.test(start)) return Buffer.from(text);
   const bytes = Buffer.from(text, "base64");
   return bytes.toString("base64") === text ? encodeBytes(bytes) : Buffer.from(text);
 }
@@ -54,7 +56,7 @@ export function encodeValue(text: string): Buffer {
 /** Returns the bytes of a value whose text is the base64 of `bytes`. */
 export function encodeBytes(bytes: Buffer): Buffer {
   const length = Math.ceil(bytes.length / 3) * 4;
-  if (length < minCompact || length > maxCompact) return Buffer.from(bytes.toString("base64"));
+  if (length < minCompact) return Buffer.from(bytes.toString("base64"));
   return Buffer.concat([Buffer.of(base64Form), bytes]);
 }
 
@@ -142,6 +144,7 @@ const maxRememberedMembers = 128;
 
 /** Keeps a text as `encodePieces` does, member by member: from one comma before a quote to the next. */
 function encodeMembers(text: string): Buffer | undefined {
+  if (text.length > maxCompact) return undefined;
   const members = text.split(',"');
   if (members.length > maxRememberedMembers || !text.isWellFormed()) return encodePieces(text);
   scratch[0] = pieceForm;

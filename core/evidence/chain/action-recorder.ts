@@ -12,9 +12,17 @@ import { isLarge } from "../../action/json.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
 import { disclosureText, type FieldHider, type HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
+import type { RecordedEvaluation } from "../record/record.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
+import { LargeLane } from "./large-lane.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
 import type { Writer } from "./writer.ts";
+
+/** Called with the characters of a large output, which take time to seal and write that no turn of its own shows. */
+export type Stored = (action: Pick<ActionEnvelope, "tenant" | "principal">, characters: number) => void;
+
+/** Characters of private fields from which on a record is large. */
+const minLarge = 262_144;
 
 interface ActionRecorderParts {
   readonly chains: ChainTable;
@@ -26,6 +34,7 @@ interface ActionRecorderParts {
   /** Dispatched decisions whose outcome may be pending, over all tenants. */
   readonly limit: number;
   readonly pause: Pause;
+  readonly stored: Stored;
 }
 
 /** The commitments to the arguments and facts of an action, and the text of their private fields. */
@@ -48,6 +57,7 @@ export class ActionRecorder {
    * set, and exceeds this one exactly by the abandoned decisions.
    */
   readonly #pending = new Map<string, ActionCommitments>();
+  readonly #lane = new LargeLane();
 
   constructor(parts: ActionRecorderParts) {
     this.#parts = parts;
@@ -56,7 +66,8 @@ export class ActionRecorder {
   /**
    * Records a decision with the writes of `hooks`; call before anything is dispatched. The effect is `dispatched` for `allow`
    * and where `step` consumes an approval (an outcome is then pending), and `not_dispatched` otherwise. Large arguments are
-   * prepared in turns of their own; from the checks of the hooks on, everything happens in one.
+   * prepared in turns of their own, and wait for the large record before theirs; from the checks of the hooks on, everything
+   * happens in one turn.
    */
   async recordDecision(
     action: ActionEnvelope,
@@ -64,7 +75,7 @@ export class ActionRecorder {
     step?: ApprovalStep,
     hooks: readonly DecisionCommitHook[] = [],
   ): Promise<DurableDecision> {
-    const { chains, writer, random, storeLabels, pause } = this.#parts;
+    const { chains, pause } = this.#parts;
     if (evaluation.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const hasTurns = isLarge(action.arguments);
@@ -72,9 +83,28 @@ export class ActionRecorder {
     let hasKind = false;
     for (const kind of factKinds) hasKind ||= action.facts?.[kind] !== undefined;
     const facts = hasKind ? action.facts : undefined;
-    const { commitments, disclosure } = hasTurns
-      ? await this.#prepareInTurns(chain, action, facts)
-      : this.#prepare(chain, action, facts);
+    const prepared = hasTurns ? await this.#prepareInTurns(chain, action, facts) : this.#prepare(chain, action, facts);
+    const write = (): Promise<DurableDecision> => this.#writeDecision(chain, action, evaluation, prepared, step, hooks);
+    const durable = await this.#writeInTurn(action, prepared.disclosure, write);
+    // All who share a batch go on in the same turn.
+    if (hasTurns) await pause(action);
+    return durable;
+  }
+
+  /** Writes a record; a large one once the one of its tenant before it is written. */
+  #writeInTurn<T>({ tenant }: ActionEnvelope, disclosure: string, write: () => Promise<T>): Promise<T> {
+    return disclosure.length < minLarge ? write() : this.#lane.run(tenant, write);
+  }
+
+  async #writeDecision(
+    chain: EvidenceChain,
+    action: ActionEnvelope,
+    evaluation: Evaluation,
+    { commitments, disclosure }: PreparedFields,
+    step: ApprovalStep | undefined,
+    hooks: readonly DecisionCommitHook[],
+  ): Promise<DurableDecision> {
+    const { writer, random, storeLabels } = this.#parts;
     const dispatched = evaluation.decision === "allow" || isConsuming(step);
     const pendingKey = openKey(action.tenant, action.id);
     const checks = evaluation.decision === "block" ? [] : hooks;
@@ -97,8 +127,6 @@ export class ActionRecorder {
       if (dispatched) this.#pending.delete(pendingKey);
       throw error;
     }
-    // All who share a batch go on in the same turn.
-    if (hasTurns) await pause(action);
     return { actionId: action.id, evaluationId: evaluation.id, seq };
   }
 
@@ -112,10 +140,9 @@ export class ActionRecorder {
     judged?: Evaluation,
     commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void> {
-    const { chains, writer, hider, storeLabels, pause } = this.#parts;
+    const { chains, hider, pause } = this.#parts;
     if (judged !== undefined && judged.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
-    const pendingKey = openKey(action.tenant, action.id);
     const evaluation = judged && recordEvaluation(judged);
     // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
     const isKept = evaluation === undefined || evaluation.errors.length === 0;
@@ -128,16 +155,33 @@ export class ActionRecorder {
       if (hidden !== undefined) disclosure = disclosureText({ output: hidden.fields });
       if (hasTurns) await pause(action);
     } catch (error) {
-      this.#pending.delete(pendingKey);
+      this.#pending.delete(openKey(action.tenant, action.id));
       throw error;
     }
+    const { length = 0 } = disclosure ?? "";
+    if (length >= minLarge) this.#parts.stored(action, length);
+    await this.#writeInTurn(action, disclosure ?? "", () =>
+      this.#writeOutcome(chain, action, outcome, evaluation, { digest: hidden?.digest, disclosure }, commitHook),
+    );
+  }
+
+  async #writeOutcome(
+    chain: EvidenceChain,
+    action: ActionEnvelope,
+    outcome: Outcome,
+    evaluation: RecordedEvaluation | undefined,
+    { digest, disclosure }: { readonly digest: string | undefined; readonly disclosure: string | undefined },
+    commitHook: Pick<CommitHook, "operations"> | undefined,
+  ): Promise<void> {
+    const { writer, storeLabels } = this.#parts;
+    const pendingKey = openKey(action.tenant, action.id);
     const commitments = this.#pending.get(pendingKey);
     if (commitments === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
     // Closed even if the outcome cannot be written now: the next repair or start then finds the decision abandoned.
     this.#pending.delete(pendingKey);
     writer.commit.admit("outcome");
     const recorded = storeLabels ? action : withoutLabel(action);
-    const content = outcomeContent(recorded, outcome, evaluation, commitments, hidden?.digest);
+    const content = outcomeContent(recorded, outcome, evaluation, commitments, digest);
     const placed = writer.sealAction(chain, content);
     const operations: BatchOperation[] = [{ type: "del", key: pendingKey }];
     if (commitHook !== undefined) operations.push(...commitHook.operations());

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { canonicalJson, contentDigest, sha256Hex } from "../../action/canonical-json.ts";
+import { canonicalJson, contentDigest, sha256Hex, textPieces } from "../../action/canonical-json.ts";
 import type { Random } from "../../action/id.ts";
 
 const secretBytes = 32;
@@ -167,11 +167,20 @@ export function sealBytes(key: Uint8Array, place: string, plain: Uint8Array, ran
   return encryptBytes(key, random(nonceBytes), place, plain).toString("base64");
 }
 
-/** The bytes that `sealBytes` returns in base64, for a nonce that the key never served before. */
-export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, plain: Uint8Array): Buffer {
+/** The bytes that `sealBytes` returns in base64, for a nonce that the key never served before. A text counts as UTF-8. */
+export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, plain: Uint8Array | string): Buffer {
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(place));
-  const sealed = [cipher.update(plain), cipher.final()];
-  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
+  const sealed = Buffer.allocUnsafe(nonceBytes + tagBytes + Buffer.byteLength(plain));
+  sealed.set(nonce);
+  let at = nonceBytes + tagBytes;
+  for (const piece of typeof plain === "string" ? textPieces(plain) : [plain]) {
+    const part = typeof piece === "string" ? cipher.update(piece, "utf8") : cipher.update(piece);
+    sealed.set(part, at);
+    at += part.length;
+  }
+  cipher.final();
+  sealed.set(cipher.getAuthTag(), nonceBytes);
+  return sealed;
 }
 
 /** Returns the plain bytes of `sealBytes`; undefined where key, place or a single bit differs. */

@@ -175,7 +175,7 @@ export function privateEntry(key: WrappingKey, place: DisclosurePlace, text: str
 export function sealEntry({ secret, place, text }: PrivateEntry): Buffer {
   const bytes = Buffer.from(secret, "latin1");
   const [key, nonce] = [bytes.subarray(0, cipherKeyBytes), bytes.subarray(cipherKeyBytes)];
-  return encryptBytes(key, nonce, place, encodePieces(text) ?? Buffer.from(text));
+  return encryptBytes(key, nonce, place, encodePieces(text) ?? text);
 }
 
 /** Seals the private fields of a record at once. */

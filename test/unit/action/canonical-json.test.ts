@@ -1,7 +1,8 @@
+import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { expect } from "chai";
 import fc from "fast-check";
-import { canonicalJson } from "../../../core/action/canonical-json.ts";
+import { canonicalJson, sha256Hex, textPieces } from "../../../core/action/canonical-json.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
@@ -71,3 +72,20 @@ function attempt(print: () => string): string {
     return "refused";
   }
 }
+
+describe("sha256Hex(text)", () => {
+  it("is that of the UTF-8 bytes, also of a text that is hashed in pieces", () => {
+    for (const filler of ["a", "\u00fc", "\u20ac", "\ud83d\ude00", "a\ud83d\ude00", "\ud83d", "\ude00"]) {
+      for (const length of [1, 65_535, 65_536, 65_537, 65_538, 200_001]) {
+        const text = filler.repeat(length);
+        expect(sha256Hex(text), `${length} of ${JSON.stringify(filler)}`).to.equal(hash("sha256", text, "hex"));
+      }
+    }
+  });
+
+  it("takes pieces of at most 65,536 characters", () => {
+    const lengths = [...textPieces("a\ud83d\ude00".repeat(50_000))].map(({ length }) => length);
+    expect(Math.max(...lengths)).to.equal(65_536);
+    expect(lengths.reduce((sum, length) => sum + length)).to.equal(150_000);
+  });
+});

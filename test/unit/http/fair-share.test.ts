@@ -124,6 +124,15 @@ describe("FairShare", () => {
       expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
     });
 
+    it("charges what is sealed and written by its bytes [S77]", () => {
+      const share = shareOf(quarter);
+      share.spendStored({ id: "ann", tenant: "acme" }, 4_000_000);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      share.spendStored({ id: "ann", tenant: "acme" }, 8_000_000);
+      expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu", retry_after_s: 1 });
+      expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
+    });
+
     it("refuses all keys of a tenant that has overdrawn, and those of no other", async () => {
       const share = shareOf({ ...quarter, keyCpuPercent: 99 });
       await use(share, ann, 1_900);
@@ -198,6 +207,21 @@ describe("FairShare", () => {
       await first;
       expect(await second).to.include({ reason: "key_cpu" });
       expect(await others).to.equal(undefined);
+    });
+
+    it("from 256 KiB on are refused once their key has overdrawn, whatever the load; smaller ones while it is high [S77]", async () => {
+      const share = shareOf({ keyCpuPercent: 25 });
+      load = 0;
+      share.spend(ann, 501);
+      const refusals: unknown[] = [];
+      for (const bytes of [262_143, 262_144]) refusals.push(await outcome(share.admitLarge(ann, bytes)));
+      expect(refusals).to.deep.equal([undefined, { reason: "key_cpu", retry_after_s: 1, limit: 25 }]);
+      expect(refusalOf(() => share.admitBytes(ann, 262_144))).to.include({ reason: "key_cpu" });
+      expect(refusalOf(() => share.admitBytes(bob, 262_144))).to.equal(undefined);
+      load = 75;
+      expect(await outcome(share.admitLarge(ann, 262_143))).to.include({ reason: "key_cpu" });
+      now += 10;
+      expect(refusalOf(() => share.admitBytes(ann, 262_144))).to.equal(undefined);
     });
   });
 });

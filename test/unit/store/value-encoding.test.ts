@@ -89,6 +89,19 @@ describe("encodeValue(text), decodeValue(bytes)", () => {
     }
   });
 
+  it("keep base64 of any length as the bytes that it stands for", () => {
+    const bytes = randomBytes(300_000);
+    const text = bytes.toString("base64");
+    expect(encodeBytes(bytes)).to.deep.equal(encodeValue(text));
+    expect(encodeValue(text)).to.have.length(300_001);
+    expect(decodeValue(encodeValue(text)) === text).to.equal(true);
+    // As an earlier version kept it, and what only begins as base64 does.
+    for (const other of [text, `${text}!`, `${text.slice(0, -2)}=A`]) {
+      expect(decodeValue(Buffer.from(other)) === other).to.equal(true);
+      expect(decodeValue(encodeValue(other)) === other).to.equal(true);
+    }
+  });
+
   it("read text of earlier versions as it is", () => {
     fc.assert(
       fc.property(

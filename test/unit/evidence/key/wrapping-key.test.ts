@@ -3,7 +3,13 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openBytes, sealBytes, WrappingKey, WrappingKeyFolder } from "../../../../core/evidence/key/wrapping-key.ts";
+import {
+  encryptBytes,
+  openBytes,
+  sealBytes,
+  WrappingKey,
+  WrappingKeyFolder,
+} from "../../../../core/evidence/key/wrapping-key.ts";
 
 import { rejection } from "../../../support/ledger-world.ts";
 
@@ -20,6 +26,15 @@ describe("sealBytes(key, place, plain, random)", () => {
 
   it("differs each time", () => {
     expect(sealBytes(key, "here", plain, randomBytes)).to.not.equal(sealed);
+  });
+
+  it("of a text is that of its UTF-8 bytes, however long", () => {
+    const nonce = randomBytes(12);
+    for (const text of ["", "\u00fc", "a\ud83d\ude00".repeat(50_000)]) {
+      const sealedText = encryptBytes(key, nonce, "here", text);
+      expect(sealedText.equals(encryptBytes(key, nonce, "here", Buffer.from(text)))).to.equal(true);
+      expect(openBytes(key, "here", sealedText.toString("base64"))?.toString()).to.equal(text);
+    }
   });
 
   it("is opened by no other key, at no other place, with no bit changed", () => {

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { Principal } from "../../../core/action/principal.ts";
+import { FairShare } from "../../../core/http/fair-share.ts";
+import { readGatewayBody } from "../../../core/http/request.ts";
+
+const ann: Principal = { id: "ann", tenant: "acme", role: "viewer", keyId: "ann" };
+const limits = {
+  bytes: 4_194_304,
+  json: { depth: 64, nodes: 10_000, stringLength: 4_194_304, reader: "exact" },
+} as const;
+
+describe("readGatewayBody(request, limits, share, principal)", () => {
+  let share: FairShare;
+  beforeEach(() => {
+    share = new FairShare({
+      keyCallsPerMinute: 60,
+      tenantCallsPerMinute: 60,
+      keyCpuPercent: 25,
+      tenantCpuPercent: 100,
+      busyPercent: 0,
+      loadPercent: () => 0,
+      // Nobody pays for time: bytes alone are left.
+      mainThread: { measure: () => ({ percent: 0, runningShare: 0 }) },
+      elapsedMs: () => 1_000,
+      onRefused: () => undefined,
+    });
+  });
+
+  /** Reads bodies of so many bytes, one after another, and returns the reason why the last was refused. */
+  async function refusalOf(count: number, bytes: number, text = "a".repeat(bytes - 2)): Promise<unknown> {
+    for (let n = 0; n < count; n++) {
+      const headers = { "content-type": "application/json" };
+      const request = Object.assign(Readable.from([Buffer.from(`"${text}"`)]), { headers });
+      try {
+        await readGatewayBody(request as unknown as IncomingMessage, limits, share, ann);
+      } catch (cause) {
+        return { at: n, ...GatewayError.from(cause).data };
+      }
+    }
+    return undefined;
+  }
+
+  it("reads one of 4 MB at once, and two; what they cost to keep is paid for before the next [S77]", async () => {
+    expect(await refusalOf(4, 4_000_000)).to.deep.equal({ at: 3, reason: "key_cpu", retry_after_s: 1, limit: 25 });
+  });
+
+  it("refuses the next before it is parsed", async () => {
+    await refusalOf(3, 4_000_000);
+    expect(await refusalOf(1, 9_000, "\u0000")).to.include({ reason: "key_cpu" });
+    expect(await refusalOf(1, 9_000, "\u0000".repeat(9_000))).to.include({ reason: "key_cpu" });
+  });
+
+  it("refuses one by its declared length, unread [S77]", async () => {
+    await refusalOf(3, 4_000_000);
+    let reads = 0;
+    const body = new Readable({ read: () => reads++ });
+    const headers = { "content-type": "application/json", "content-length": "4000000" };
+    const request = Object.assign(body, { headers }) as unknown as IncomingMessage;
+    const refusal = await readGatewayBody(request, limits, share, ann).then(
+      () => undefined,
+      (cause: unknown) => GatewayError.from(cause).data,
+    );
+    expect(refusal).to.include({ reason: "key_cpu" });
+    expect(reads).to.equal(0);
+  });
+
+  it("takes nothing for the bytes of small ones", async () => {
+    expect(await refusalOf(2_000, 8_000)).to.equal(undefined);
+  });
+});
