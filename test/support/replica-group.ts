@@ -20,6 +20,7 @@ export class ReplicaGroup {
   readonly #folder: string;
   readonly #secret = randomBytes(32).toString("hex");
   readonly #proxies: Server[] = [];
+  readonly #passedOver = new Set<number>();
 
   private constructor(postgres: PostgresServer, databaseUrl: string, folder: string, options: GroupOptions) {
     this.postgres = postgres;
@@ -36,7 +37,10 @@ export class ReplicaGroup {
   }
 
   /** Starts a replica, or one that ended anew on its own folder. */
-  async start(index: number, over: { readonly secret?: string; readonly databaseUrl?: string } = {}): Promise<RunningGateway> {
+  async start(
+    index: number,
+    over: { readonly secret?: string; readonly databaseUrl?: string } = {},
+  ): Promise<RunningGateway> {
     const { config, files, leaseMs } = this.#options;
     const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
     const member = await startGateway({
@@ -54,6 +58,12 @@ export class ReplicaGroup {
     return member;
   }
 
+  member(index: number): RunningGateway {
+    const member = this.members[index];
+    if (member === undefined) throw new Error(`expected a replica ${index}`);
+    return member;
+  }
+
   folderOf(index: number): string {
     return join(this.#folder, `replica-${index}`);
   }
@@ -63,8 +73,12 @@ export class ReplicaGroup {
     let turn = 0;
     const server = createServer((client) => {
       const tryNext = (left: number): void => {
-        const member = this.members[turn++ % this.members.length];
-        const target = connect(Number(new URL(member?.[port] ?? "").port), "127.0.0.1");
+        const index = turn++ % this.members.length;
+        if (this.#passedOver.has(index) && left > 0) {
+          tryNext(left - 1);
+          return;
+        }
+        const target = connect(Number(new URL(this.member(index)[port]).port), "127.0.0.1");
         client.on("error", () => target.destroy()).on("close", () => target.destroy());
         target.once("error", () => (left > 0 && !client.destroyed ? tryNext(left - 1) : client.destroy()));
         target.once("connect", () => {
@@ -80,10 +94,19 @@ export class ReplicaGroup {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
+  /** Tells the proxies to send no new connection to a replica, or to do so again. */
+  passOver(index: number, isPassedOver: boolean): void {
+    if (isPassedOver) this.#passedOver.add(index);
+    else this.#passedOver.delete(index);
+  }
+
   /** The index of the replica that owns the store by its own log; of the last one that came to. */
   owner(): number {
     const epochs = this.members.map((member) => {
-      const lines = member.stderr().split("\n").filter((line) => line.includes('"replica_owner"'));
+      const lines = member
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes('"replica_owner"'));
       return Math.max(0, ...lines.map((line) => Number(JSON.parse(line).epoch)));
     });
     return epochs.indexOf(Math.max(...epochs));
