@@ -40,10 +40,18 @@ export class Gateway {
   readonly #live: LiveEndpoint;
   readonly #console: ConsoleAccess;
   readonly #listeners: readonly Listener[];
+  readonly #owned: Ownership | null;
   #extensions: readonly LoadedExtension[];
 
-  private constructor(parts: Parts, live: LiveEndpoint, console: ConsoleAccess, listeners: readonly Listener[]) {
+  private constructor(
+    parts: Parts,
+    live: LiveEndpoint,
+    console: ConsoleAccess,
+    listeners: readonly Listener[],
+    owned: Ownership | null,
+  ) {
     this.#parts = parts;
+    this.#owned = owned;
     this.#live = live;
     this.#console = console;
     this.#listeners = listeners;
@@ -65,7 +73,7 @@ export class Gateway {
     try {
       for (const port of ["gateway", "admin", "metrics"] as const) {
         const upgrade = upgradeOf(port, live, parts, console);
-        const number = owned?.takePort(port) ?? numberOf(port, config);
+        const number = (await owned?.takePort(port)) ?? numberOf(port, config);
         const listener = await openListener(port, number, routes[port], parts, console, upgrade);
         opened.push(listener);
         owned?.serve(port, (socket) => listener.take(socket));
@@ -84,7 +92,7 @@ export class Gateway {
       await closeParts(parts);
       throw cause;
     }
-    return new Gateway(parts, live, console, opened);
+    return new Gateway(parts, live, console, opened, owned);
   }
 
   /**
@@ -121,6 +129,7 @@ export class Gateway {
    */
   async close(drainMs = this.#parts.config.limits.drainMs): Promise<void> {
     this.#parts.life.stopping = true;
+    this.#owned?.stopServing();
     this.#live.close();
     this.#console.sessions.close();
     this.#parts.endpoint.endStreams();

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Koa from "koa";
 import { GatewayError } from "../action/error.ts";
 
@@ -23,6 +24,8 @@ export class Listener {
   /** The number of requests in flight, by connection; only connections that have any. */
   readonly #inFlight: Map<Socket, number> = new Map();
   readonly #taken = new Set<Socket>();
+  /** Those of them that have sent no request yet. */
+  readonly #unused = new Set<Socket>();
   #onDrained: (() => void) | null = null;
 
   private constructor(server: Server, serve: RequestListener) {
@@ -34,6 +37,7 @@ export class Listener {
     // a connection on which a request was not plainly framed.
     server.on("request", (request, response) => {
       const { socket, httpVersion } = request;
+      this.#unused.delete(socket);
       this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
       response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
       if (!socket.writable) return;
@@ -83,17 +87,24 @@ export class Listener {
   take(socket: Socket): void {
     if (this.#taken.size >= this.#server.maxConnections) return void socket.destroy();
     this.#taken.add(socket);
-    socket.once("close", () => this.#taken.delete(socket));
+    this.#unused.add(socket);
+    socket.once("close", () => {
+      this.#taken.delete(socket);
+      this.#unused.delete(socket);
+    });
     this.#server.emit("connection", socket);
     socket.resume();
   }
 
   /**
    * Stops accepting, lets requests in flight finish for `drainMs`, then closes the remaining connections. Idle connections
-   * are not waited for: clients keep some that they never use again.
+   * are not waited for: clients keep some that they never use again. But what was accepted elsewhere may have its first request
+   * on the way.
    */
   async close(drainMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const firstMs = Math.min(drainMs, lingerMs);
+    for (let waitedMs = 0; this.#unused.size > 0 && waitedMs < firstMs; waitedMs += 10) await sleep(10);
     await this.#drain(drainMs);
     this.#server.closeAllConnections();
     await closed;

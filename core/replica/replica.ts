@@ -47,9 +47,11 @@ export interface Ownership {
   /** Gives a new key file to the other replicas. Durable when it resolves. */
   shareKey(path: string): Promise<void>;
   /** Stops listening at a port, and returns its number for whoever listens there next. */
-  takePort(port: ReplicaPort): number;
+  takePort(port: ReplicaPort): Promise<number>;
   /** Has the connections of a port that other replicas forward, and those that waited for an owner, served. */
   serve(port: ReplicaPort, door: Door): void;
+  /** Has new connections wait for the next owner. */
+  stopServing(): void;
   /** Gives the lease back, once nothing is written any more. */
   release(): Promise<void>;
 }
@@ -146,12 +148,13 @@ export class Replica {
       openStore: () => openStore({ dir, enabled: true, create }),
       isHeld: parts.isHeld,
       shareKey: (path) => this.#keys.add(lease.claim, path),
-      takePort: (port) => {
-        this.#standby.get(port)?.yield();
+      takePort: async (port) => {
+        await this.#standby.get(port)?.yield();
         this.#standby.delete(port);
         return this.ports[port];
       },
       serve: (port, door) => this.#doors.set(port, door),
+      stopServing: () => this.#doors.clear(),
       release: () => this.#release(lease),
     };
   }

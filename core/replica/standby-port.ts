@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../action/error.ts";
 import type { Door } from "./channel.ts";
 
@@ -51,8 +51,11 @@ export class StandbyPort {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Lets another server listen there. Connections that were accepted go on. */
-  yield(): void {
+  /** Lets another server listen there once it resolves. Connections that were accepted go on. */
+  async yield(): Promise<void> {
+    // What came while this process was busy is accepted in the next turn; closing now would reset it.
+    await nextTurn();
+    await nextTurn();
     this.#server.close();
   }
 

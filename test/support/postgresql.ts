@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,11 +9,13 @@ import { type Ran, runProgram } from "./program.ts";
 /** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder and by nothing else. */
 export class PostgresServer {
   readonly #folder: string;
-  readonly #end: () => Promise<void>;
+  readonly #launch: () => ChildProcess;
+  #server: ChildProcess;
 
-  private constructor(folder: string, end: () => Promise<void>) {
+  private constructor(folder: string, launch: () => ChildProcess) {
     this.#folder = folder;
-    this.#end = end;
+    this.#launch = launch;
+    this.#server = launch();
   }
 
   static async start(): Promise<PostgresServer> {
@@ -25,16 +27,31 @@ export class PostgresServer {
     const made = spawn(join(bin, "initdb"), ["--pgdata", data, "--auth=trust", "--username=auditor"], options);
     const [code] = (await once(made, "exit")) as [number | null];
     if (code !== 0) throw new Error(`initdb: exit code ${code}`);
-    const server = spawn(join(bin, "postgres"), ["-D", data, "-k", folder, "-c", "listen_addresses="], options);
-    const started = new PostgresServer(folder, async () => {
-      server.kill("SIGINT");
-      if (server.exitCode === null) await once(server, "exit");
-    });
-    for (let left = 100; (await started.sql("SELECT 1")).code !== 0; left--) {
-      if (left === 0) throw new Error("expected PostgreSQL to answer");
-      await sleep(100);
-    }
+    const launch = (): ChildProcess =>
+      spawn(join(bin, "postgres"), ["-D", data, "-k", folder, "-c", "listen_addresses="], options);
+    const started = new PostgresServer(folder, launch);
+    await started.#answers();
     return started;
+  }
+
+  /** The socket at which it is reached. */
+  get socket(): string {
+    return join(this.#folder, ".s.PGSQL.5432");
+  }
+
+  /** Ends the server: `fast` rolls back what is open, `immediate` is a crash. */
+  async halt(how: "fast" | "immediate"): Promise<void> {
+    const server = this.#server;
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const exited = once(server, "exit");
+    server.kill(how === "fast" ? "SIGINT" : "SIGQUIT");
+    await exited;
+  }
+
+  /** Starts the server that was halted, on what it kept. */
+  async resume(): Promise<void> {
+    this.#server = this.#launch();
+    await this.#answers();
   }
 
   /** Runs a statement and prints rows as JSON reads them. */
@@ -57,8 +74,15 @@ export class PostgresServer {
   }
 
   async stop(): Promise<void> {
-    await this.#end();
+    await this.halt("fast");
     await rm(this.#folder, { recursive: true });
+  }
+
+  async #answers(): Promise<void> {
+    for (let left = 300; (await this.sql("SELECT 1")).code !== 0; left--) {
+      if (left === 0) throw new Error("expected PostgreSQL to answer");
+      await sleep(100);
+    }
   }
 }
 

@@ -20,6 +20,7 @@ export class ReplicaGroup {
   readonly #folder: string;
   readonly #secret = randomBytes(32).toString("hex");
   readonly #proxies: Server[] = [];
+  readonly #passedOver = new Set<number>();
 
   private constructor(postgres: PostgresServer, databaseUrl: string, folder: string, options: GroupOptions) {
     this.postgres = postgres;
@@ -57,6 +58,12 @@ export class ReplicaGroup {
     return member;
   }
 
+  member(index: number): RunningGateway {
+    const member = this.members[index];
+    if (member === undefined) throw new Error(`expected a replica ${index}`);
+    return member;
+  }
+
   folderOf(index: number): string {
     return join(this.#folder, `replica-${index}`);
   }
@@ -66,8 +73,12 @@ export class ReplicaGroup {
     let turn = 0;
     const server = createServer((client) => {
       const tryNext = (left: number): void => {
-        const member = this.members[turn++ % this.members.length];
-        const target = connect(Number(new URL(member?.[port] ?? "").port), "127.0.0.1");
+        const index = turn++ % this.members.length;
+        if (this.#passedOver.has(index) && left > 0) {
+          tryNext(left - 1);
+          return;
+        }
+        const target = connect(Number(new URL(this.member(index)[port]).port), "127.0.0.1");
         client.on("error", () => target.destroy()).on("close", () => target.destroy());
         target.once("error", () => (left > 0 && !client.destroyed ? tryNext(left - 1) : client.destroy()));
         target.once("connect", () => {
@@ -81,6 +92,12 @@ export class ReplicaGroup {
     this.#proxies.push(server);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** Tells the proxies to send no new connection to a replica, or to do so again. */
+  passOver(index: number, isPassedOver: boolean): void {
+    if (isPassedOver) this.#passedOver.add(index);
+    else this.#passedOver.delete(index);
   }
 
   /** The index of the replica that owns the store by its own log; of the last one that came to. */
