@@ -9,6 +9,8 @@ interface ReplicatedStoreOptions {
   readonly claim: LeaseClaim;
   /** False where another replica may own the store by now. */
   readonly isHeld: () => boolean;
+  /** Batches over which deletions stay listed: a copy that is further behind is read anew. Default 100,000. */
+  readonly listedBatches?: number;
 }
 
 interface EncodedWrite {
@@ -33,6 +35,7 @@ const EngineLevel = Level as unknown as new (folder: string, settings: object) =
 /** One for chained batches that comes down to `_batch`. */
 const { _chainedBatch: chainArrayBatch } = Object.getPrototypeOf(Level.prototype) as Engine;
 
+const defaultListedBatches = 100_000;
 const clearedAtOnce = 1_000;
 /** The database keeps it, and a copy that lost it reads it anew. */
 const unsynced = { sync: false };
@@ -103,12 +106,14 @@ export class ReplicatedStore extends EngineLevel {
   }
 
   async #write(writes: readonly EntryWrite[]): Promise<void> {
-    const { database, claim, isHeld } = this.#options;
+    const { database, claim, isHeld, listedBatches = defaultListedBatches } = this.#options;
     if (writes.length === 0) return;
     if (!isHeld()) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the lease of this replica has ended");
     const batch = await database.commit(claim, writes);
     // COMMIT POINT: where the copy fails now, opening it again reads the batch from the database.
     await super._batch(batchOperations(writes, this.#databaseId, batch), unsynced);
+    // Nobody waits for it, and what fails now is done the next time.
+    if (batch % listedBatches === 0) void database.forgetDeleted(claim, batch - listedBatches).catch(() => undefined);
   }
 }
 

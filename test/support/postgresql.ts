@@ -55,8 +55,8 @@ export class PostgresServer {
   }
 
   /** Runs a statement and prints rows as JSON reads them. */
-  sql(statement: string): Promise<Ran> {
-    return this.psql(["--tuples-only", "--no-align", "--command", statement]);
+  sql(statement: string, database = "postgres"): Promise<Ran> {
+    return this.psql(["--tuples-only", "--no-align", `--dbname=${database}`, "--command", statement]);
   }
 
   psql(args: readonly string[], input: string = ""): Promise<Ran> {
