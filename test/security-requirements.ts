@@ -111,8 +111,8 @@ S84 | 17     | met  | OAuth: \`alg\` none or swapped, wrong issuer, audience, ex
 
 ## What was found by attacking the second edition
 S85 | -      | met  | Console: cross-site POST, missing CSRF token, stale or viewer session, framed page, hostile markup in every shown field → refused or inert
-S86 | -      | open | An owner that lost its lease (stopped, partitioned, clock moved) → writes nothing; two owners never both decide
-S87 | -      | open | Database down, slow, read-only, commit unanswered → refused or recorded as unknown, never both, never silent
+S86 | 20     | met  | An owner that lost its lease (stopped, partitioned, clock moved) → writes nothing; two owners never both decide
+S87 | 20     | met  | Database down, slow, read-only, commit unanswered → refused or recorded as unknown, never both, never silent
 S88 | -      | met  | Extism surface: allocation loops, block floods, giant output and logs, \`var\` floods, re-entrance, WASI misuse → within budget, blocked
 S89 | -      | met  | OCI pull: altered blob, moved tag, older release, path tricks in titles, oversized layer → refused before unpacking
 S90 | 18     | met  | \`gateway hook\` with the gateway down, slow, or answering nonsense → the tool does not run
