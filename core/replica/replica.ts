@@ -120,7 +120,9 @@ export class Replica {
       return this.#ownership(lease, await SharedMarks.open(this.#database, claim), lost);
     } catch (cause) {
       await this.#release(lease);
-      throw cause;
+      if (!isUnavailable(cause)) throw cause;
+      log.warn({ cause: messageOf(cause) }, "replica_store_lost");
+      return this.own(stopping);
     }
   }
 
@@ -179,7 +181,7 @@ export class Replica {
           if (!isReachable) log.info("replica_database_reached");
           isReachable = true;
         } catch (cause) {
-          if (!(cause instanceof GatewayError) || cause.code !== "EVIDENCE_UNAVAILABLE") throw cause;
+          if (!isUnavailable(cause)) throw cause;
           if (isReachable) log.warn({ cause: messageOf(cause) }, "replica_database_unreachable");
           isReachable = false;
         }
@@ -232,6 +234,10 @@ export class Replica {
     const host = this.#options.host ?? hostname();
     return `${host.includes(":") ? `[${host}]` : host}:${this.#channel.port}`;
   }
+}
+
+function isUnavailable(cause: unknown): cause is GatewayError {
+  return cause instanceof GatewayError && cause.code === "EVIDENCE_UNAVAILABLE";
 }
 
 function messageOf({ message, cause }: GatewayError): string {

@@ -40,13 +40,16 @@ const unsynced = { sync: false };
 /**
  * The owner's store. Every write is committed in the database, under the owner's epoch, before it is in the local copy, and is
  * durable then; reads are the copy's. Opening brings the copy to where the database is: so after a write that failed, what
- * became of it is known once the store was closed and opened again.
+ * became of it is known once the store was closed and opened again. Where the database does not answer then, it opens for reading:
+ * whoever reads before they write must come as far as to ask for the next repair.
  */
 export class ReplicatedStore extends EngineLevel {
   readonly #folder: string;
   readonly #settings: object;
   readonly #options: ReplicatedStoreOptions;
   #databaseId = "";
+  /** True where the copy may lack what was committed: then nothing is written until it was opened again. */
+  #isBehind = false;
   /** The last write: the copy takes batches in the order in which the database committed them. */
   #writing: Promise<void> = Promise.resolve();
 
@@ -63,10 +66,15 @@ export class ReplicatedStore extends EngineLevel {
     await copy.open();
     try {
       await catchUp(bytesOf(copy), database, claim);
+      this.#databaseId = (await database.readLease()).database;
+      this.#isBehind = false;
+    } catch (cause) {
+      const isFirst = this.#databaseId === "";
+      if (isFirst || !(cause instanceof GatewayError) || cause.code !== "EVIDENCE_UNAVAILABLE") throw cause;
+      this.#isBehind = true;
     } finally {
       await copy.close();
     }
-    this.#databaseId = (await database.readLease()).database;
     await super._open(options);
   }
 
@@ -106,6 +114,8 @@ export class ReplicatedStore extends EngineLevel {
     const { database, claim, isHeld } = this.#options;
     if (writes.length === 0) return;
     if (!isHeld()) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the lease of this replica has ended");
+    if (this.#isBehind)
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "the database did not answer when the store was opened");
     const batch = await database.commit(claim, writes);
     // COMMIT POINT: where the copy fails now, opening it again reads the batch from the database.
     await super._batch(batchOperations(writes, this.#databaseId, batch), unsynced);
