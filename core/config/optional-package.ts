@@ -6,6 +6,7 @@ import { type ErrorCode, GatewayError } from "../action/error.ts";
 export const optionalPackages = {
   cedar: ["@cedar-policy/cedar-wasm"],
   keyless: ["sigstore"],
+  replicas: ["pg"],
   telemetry: [
     "@opentelemetry/api",
     "@opentelemetry/otlp-transformer",

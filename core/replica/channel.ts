@@ -112,8 +112,9 @@ function readLine(socket: Socket): Promise<string> {
     const onClose = (): void => end(new Error("the other replica cannot be reached"));
     const onData = (bytes: Buffer): void => {
       text += bytes.toString("latin1");
-      if (text.includes("\n")) end();
-      else if (text.length > maxLine) end(new Error("expected a line, got something else"));
+      const length = text.indexOf("\n");
+      if (length > maxLine || (length === -1 && text.length > maxLine)) end(new Error("expected a short line"));
+      else if (length !== -1) end();
     };
     socket.setTimeout(helloMs).on("timeout", onTimeout).on("data", onData).on("close", onClose);
   });

@@ -1,5 +1,6 @@
-import pg from "pg";
+import type pg from "pg";
 import { GatewayError } from "../action/error.ts";
+import { requireOptional } from "../config/optional-package.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
 
 /** A write of a batch, in the bytes that the store keeps; no value deletes the key. */
@@ -77,7 +78,7 @@ const leaseColumns = `database::text, format, epoch::float8, address, until > cl
 
 /** Takes the row of the lease first: a batch of the owner before either is committed by then, or never will be. */
 const commitBatch = `
-WITH lease AS (UPDATE gateway_lease SET batch = batch + 1 WHERE epoch = $1 RETURNING batch),
+WITH lease AS (UPDATE gateway_lease SET batch = batch + 1 WHERE epoch = $1 AND batch = $4 RETURNING batch),
 entries AS (
   INSERT INTO gateway_entry (key, value, batch)
   SELECT given.key, given.value, lease.batch FROM lease, unnest($2::bytea[], $3::bytea[]) AS given (key, value)
@@ -90,6 +91,7 @@ WITH lease AS (SELECT 1 FROM gateway_lease WHERE epoch = $1 FOR SHARE)
 INSERT INTO gateway_mark (tenant, chain, seq, head)
 SELECT given.* FROM lease, unnest($2::text[], $3::text[], $4::bigint[], $5::text[]) AS given
 ON CONFLICT (tenant) DO UPDATE SET chain = excluded.chain, seq = excluded.seq, head = excluded.head
+  WHERE excluded.seq >= gateway_mark.seq
 RETURNING tenant`;
 
 /**
@@ -108,7 +110,9 @@ export class ReplicaDatabase {
 
   /** Opens the database, creating its tables where there are none. Throws STATE_UNUSABLE where it cannot be used. */
   static async open({ url, timeoutMs }: DatabaseOptions): Promise<ReplicaDatabase> {
-    const pool = new pg.Pool({
+    requireOptional("replicas", "`store.engine: postgres`", "STATE_UNUSABLE");
+    const { default: driver } = await import("pg");
+    const pool = new driver.Pool({
       connectionString: url,
       // The owner's batches, its lease, and a reader.
       max: 4,
@@ -155,13 +159,17 @@ export class ReplicaDatabase {
     await this.#rows("UPDATE gateway_lease SET until = '-infinity' WHERE epoch = $1", [epoch]);
   }
 
-  /** Commits writes atomically, the last of each key. Returns the number of the batch. */
-  async commit({ epoch }: LeaseClaim, writes: readonly EntryWrite[]): Promise<number> {
+  /**
+   * Commits writes atomically, the last of each key, as the batch that follows `after`, and returns its number. A statement that
+   * arrives when its sender has given it up finds another batch there, and changes nothing.
+   */
+  async commit({ epoch }: LeaseClaim, after: number, writes: readonly EntryWrite[]): Promise<number> {
     const last = new Map(writes.map((write) => [write.key.toString("latin1"), write]));
     const keys = [...last.values()].map(({ key }) => key);
     const values = [...last.values()].map(({ value }) => value);
-    const [row] = await this.#rows<{ readonly batch: number }>(commitBatch, [epoch, keys, values]);
-    if (row === undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", leaseLost);
+    const [row] = await this.#rows<{ readonly batch: number }>(commitBatch, [epoch, keys, values, after]);
+    if (row === undefined)
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "another replica owns the store, or another batch came first");
     return row.batch;
   }
 

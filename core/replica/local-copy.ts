@@ -21,7 +21,8 @@ export type BytesOperation =
 
 const positionBytes = Buffer.from(copyPositionKey);
 
-interface Position {
+/** The place of a copy in the batches of a database. */
+export interface Position {
   readonly database: string;
   /** Every batch up to this one is in the copy; −1: it is being cleared. */
   batch: number;
@@ -34,7 +35,7 @@ interface Position {
  * Throws STATE_UNUSABLE for a folder with entries of no replica or of another database, and for one that is ahead of the
  * database: that one lost what was acknowledged.
  */
-export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: LeaseClaim | null): Promise<void> {
+export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: LeaseClaim | null): Promise<Position> {
   const known = await database.readLease();
   const position = (await readPosition(bytes)) ?? (await beginCopy(bytes, known));
   checkPosition(position, known);
@@ -44,13 +45,16 @@ export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: Le
     await bytes.clearBut(copyPositionKey);
     position.batch = 0;
   }
+  let reached = position;
   await database.readChanges(position.batch, claim, async ({ lease, pages }) => {
     if (position.batch > 0 && position.batch < lease.horizon) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", "the copy fell behind while it was read; it is read anew");
     }
     for await (const page of pages) await bytes.write(page.map(operationOf));
     await bytes.write([positionOperation(lease.database, lease.batch)]);
+    reached = { database: lease.database, batch: lease.batch };
   });
+  return reached;
 }
 
 async function beginCopy(bytes: Bytes, { database }: LeaseRow): Promise<Position> {

@@ -116,6 +116,7 @@ async function claimLease(database: ReplicaDatabase): Promise<LeaseClaim> {
 
 async function uploadEntries({ level, database, onProgress }: MigrationOptions, claim: LeaseClaim): Promise<void> {
   const last = await database.readLastKey();
+  let { batch } = await database.readLease();
   let writes: Entry[] = [];
   let size = 0;
   let count = 0;
@@ -124,12 +125,12 @@ async function uploadEntries({ level, database, onProgress }: MigrationOptions, 
     size += entry.key.length + entry.value.length;
     count++;
     if (writes.length < maxBatchEntries && size < maxBatchBytes) continue;
-    await database.commit(claim, writes);
+    batch = await database.commit(claim, batch, writes);
     onProgress(count);
     writes = [];
     size = 0;
   }
-  if (writes.length > 0) await database.commit(claim, writes);
+  if (writes.length > 0) await database.commit(claim, batch, writes);
 }
 
 /** Throws where folder and database are not the same, byte for byte. */

@@ -123,7 +123,9 @@ export class Replica {
       return this.#ownership(lease, await SharedMarks.open(this.#database, claim), lost);
     } catch (cause) {
       await this.#release(lease);
-      throw cause;
+      if (!isUnavailable(cause)) throw cause;
+      log.warn({ cause: messageOf(cause) }, "replica_store_lost");
+      return this.own(stopping);
     }
   }
 
@@ -183,7 +185,7 @@ export class Replica {
           if (!isReachable) log.info("replica_database_reached");
           isReachable = true;
         } catch (cause) {
-          if (!(cause instanceof GatewayError) || cause.code !== "EVIDENCE_UNAVAILABLE") throw cause;
+          if (!isUnavailable(cause)) throw cause;
           if (isReachable) log.warn({ cause: messageOf(cause) }, "replica_database_unreachable");
           isReachable = false;
         }
@@ -246,6 +248,10 @@ function checkUse({ use }: LeaseRow): void {
       ? "the database has a part of a store; run `gateway store migrate --to postgres` again, which goes on where it stopped"
       : "the store has left this database; serve it where it is now, or choose an empty database";
   throw new GatewayError("STATE_UNUSABLE", text);
+}
+
+function isUnavailable(cause: unknown): cause is GatewayError {
+  return cause instanceof GatewayError && cause.code === "EVIDENCE_UNAVAILABLE";
 }
 
 function messageOf({ message, cause }: GatewayError): string {

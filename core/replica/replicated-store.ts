@@ -2,7 +2,7 @@ import type { AbstractLevel } from "abstract-level";
 import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import type { EntryWrite, LeaseClaim, ReplicaDatabase } from "./database.ts";
-import { batchOperations, bytesOf, catchUp } from "./local-copy.ts";
+import { batchOperations, bytesOf, catchUp, type Position } from "./local-copy.ts";
 
 interface ReplicatedStoreOptions {
   readonly database: ReplicaDatabase;
@@ -43,13 +43,18 @@ const unsynced = { sync: false };
 /**
  * The owner's store. Every write is committed in the database, under the owner's epoch, before it is in the local copy, and is
  * durable then; reads are the copy's. Opening brings the copy to where the database is: so after a write that failed, what
- * became of it is known once the store was closed and opened again.
+ * became of it is known once the store was closed and opened again. Where the database does not answer then, it opens for reading:
+ * whoever reads before they write must come as far as to ask for the next repair.
  */
 export class ReplicatedStore extends EngineLevel {
   readonly #folder: string;
   readonly #settings: object;
   readonly #options: ReplicatedStoreOptions;
-  #databaseId = "";
+  /** Where the copy is: a batch follows it, or is not committed. Null where it may lack what was committed: it is opened again first. */
+  #position: Position | null = null;
+  #openCount = 0;
+  /** False until it was brought up to date once. */
+  #isKnown = false;
   /** The last write: the copy takes batches in the order in which the database committed them. */
   #writing: Promise<void> = Promise.resolve();
 
@@ -62,14 +67,18 @@ export class ReplicatedStore extends EngineLevel {
 
   override async _open(options: object): Promise<void> {
     const { database, claim } = this.#options;
+    this.#openCount++;
     const copy = new Level<string, string>(this.#folder, this.#settings);
     await copy.open();
+    this.#position = null;
     try {
-      await catchUp(bytesOf(copy), database, claim);
+      this.#position = await catchUp(bytesOf(copy), database, claim);
+      this.#isKnown = true;
+    } catch (cause) {
+      if (!this.#isKnown || !(cause instanceof GatewayError) || cause.code !== "EVIDENCE_UNAVAILABLE") throw cause;
     } finally {
       await copy.close();
     }
-    this.#databaseId = (await database.readLease()).database;
     await super._open(options);
   }
 
@@ -107,11 +116,18 @@ export class ReplicatedStore extends EngineLevel {
 
   async #write(writes: readonly EntryWrite[]): Promise<void> {
     const { database, claim, isHeld, listedBatches = defaultListedBatches } = this.#options;
+    const openCount = this.#openCount;
     if (writes.length === 0) return;
     if (!isHeld()) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the lease of this replica has ended");
-    const batch = await database.commit(claim, writes);
-    // COMMIT POINT: where the copy fails now, opening it again reads the batch from the database.
-    await super._batch(batchOperations(writes, this.#databaseId, batch), unsynced);
+    const position = this.#position;
+    if (position === null) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the copy may lack what was committed");
+    this.#position = null;
+    const batch = await database.commit(claim, position.batch, writes);
+    // COMMIT POINT: where the copy fails now, or was opened again meanwhile, opening it reads the batch from the database.
+    if (this.#openCount !== openCount)
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "the store was opened again meanwhile");
+    await super._batch(batchOperations(writes, position.database, batch), unsynced);
+    if (this.#openCount === openCount) this.#position = { database: position.database, batch };
     // Nobody waits for it, and what fails now is done the next time.
     if (batch % listedBatches === 0) void database.forgetDeleted(claim, batch - listedBatches).catch(() => undefined);
   }

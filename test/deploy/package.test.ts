@@ -162,6 +162,7 @@ describe("the package of npm", function () {
     for (const [missing, setting] of [
       ["@opentelemetry/otlp-transformer", 'telemetry: { endpoint: "http://127.0.0.1:9" }'],
       ["@cedar-policy/cedar-wasm", "policy: { engines: [{ type: cedar, path: notes }] }"],
+      ["pg", "store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET }"],
     ] as const) {
       await writeFile(
         join(place, "gateway.yaml"),
@@ -193,9 +194,15 @@ describe("the package of npm", function () {
   });
 
   function gateway(args: readonly string[]): Promise<Ran> {
-    return runProgram("sh", ["-c", 'cd "$0" && exec node_modules/.bin/gateway "$@"', place, ...args]);
+    return runProgram("sh", ["-c", 'cd "$0" && exec node_modules/.bin/gateway "$@"', place, ...args], "", ofReplicas);
   }
 });
+
+/** Variables that a configuration of replicas names. */
+const ofReplicas = {
+  DATABASE_URL: "postgres://127.0.0.1:9/none",
+  REPLICA_SECRET: "of no replica at all, 32 characters".replaceAll(" ", "-"),
+};
 
 async function filesIn(archive: string): Promise<readonly string[]> {
   const { stdout } = await runProgram("tar", ["-tzf", archive]);

@@ -6,10 +6,10 @@ import { repositoryRoot } from "../check/source-tree.ts";
 import { Agent } from "../support/agent.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
+import { PostgresServer } from "../support/postgresql.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 import { type Finished, runGateway } from "../unit/cli/run.ts";
-import { PostgresServer } from "../support/postgresql.ts";
 
 const script = (name: string): string => join(repositoryRoot, "core/cli/deploy/postgresql", name);
 

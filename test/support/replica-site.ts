@@ -15,6 +15,8 @@ export interface Sent {
   readonly endedMs: number;
   /** `none`: no whole answer came. Else the code of the refusal. */
   readonly end: "answered" | "none" | (string & {});
+  /** Why no answer came. */
+  readonly cause: string;
 }
 
 const deadlineMs = 90_000;
@@ -55,16 +57,20 @@ export class ReplicaSite {
   /** Calls `echo` once, on a new connection. `more`: further arguments. */
   async call(url: string, mark: string, more: object = {}): Promise<Sent> {
     const sentMs = performance.now();
+    let cause = "";
     const agent = new Agent(url, siteKey, mark);
     const end = await agent.call("echo", { mark, ...more }).then(
       ({ status, result, error }) => {
         if (status === 200 && error === undefined && result?.isError !== true) return "answered";
         return error?.data?.code ?? `status ${status}: ${JSON.stringify(result ?? error)}`;
       },
-      () => "none",
+      (error: Error & { readonly code?: string }) => {
+        cause = `${error.code ?? ""} ${error.message}`;
+        return "none";
+      },
     );
     await agent.hangUp();
-    return { mark, sentMs, endedMs: performance.now(), end };
+    return { mark, sentMs, endedMs: performance.now(), end, cause };
   }
 
   /** Calls until a call is answered; returns what became of each. */
@@ -128,14 +134,19 @@ export class ReplicaSite {
 export class SteadyCalls {
   readonly sent: Sent[] = [];
   readonly #working: Promise<unknown>;
+  readonly #underWay = new Map<number, string>();
   #isOver = false;
 
   constructor(site: ReplicaSite, url: string, prefix: string, agents: number) {
     const work = async (agent: number): Promise<void> => {
       for (let turn = 0; !this.#isOver; turn++) {
-        const last = await site.call(url, `${prefix}-${agent}-${turn}`);
+        const mark = `${prefix}-${agent}-${turn}`;
+        this.#underWay.set(agent, mark);
+        const last = await site.call(url, mark);
+        this.#underWay.delete(agent);
         this.sent.push(last);
-        if (last.end !== "answered") await sleep(50);
+        // A list of sessions is a page of 500.
+        await sleep(100);
       }
     };
     this.#working = Promise.all(Array.from({ length: agents }, (_, agent) => work(agent)));
@@ -147,6 +158,12 @@ export class SteadyCalls {
     const fresh = (): readonly Sent[] => this.sent.filter(({ sentMs, end }) => sentMs >= fromMs && end === "answered");
     await eventually(`${count} more calls to be answered`, () => fresh().length >= count);
     return fresh();
+  }
+
+  /** Resolves once every call that is under way has ended. */
+  async settled(): Promise<void> {
+    const before = [...this.#underWay];
+    await eventually("calls to end", () => before.every(([agent, mark]) => this.#underWay.get(agent) !== mark));
   }
 
   async end(): Promise<readonly Sent[]> {

@@ -99,19 +99,19 @@ describe("what is written under an epoch that has passed", () => {
     const old = await first.claim("127.0.0.1:1", 60_000);
     if (old === undefined) throw new Error("expected the lease");
     expect(await second.claim("127.0.0.1:2", 60_000), "while another holds it").to.equal(undefined);
-    expect(await first.commit(old, [entry("one")])).to.equal(1);
+    expect(await first.commit(old, 0, [entry("one")])).to.equal(1);
     await first.raiseMarks(old, [mark(1)]);
     await first.addKey(old, "one.pem", "sealed");
     await first.release(old);
     const now = await second.claim("127.0.0.1:2", 60_000);
     if (now === undefined) throw new Error("expected the lease");
     expect(now.epoch).to.equal(old.epoch + 1);
-    await second.commit(now, [entry("two"), { key: Buffer.from("gone"), value: null }]);
+    await second.commit(now, 1, [entry("two"), { key: Buffer.from("gone"), value: null }]);
 
     const before = await content();
     const writes: readonly (() => Promise<unknown>)[] = [
-      () => first.commit(old, [entry("three")]),
-      () => first.commit(old, [{ key: Buffer.from("key"), value: null }]),
+      () => first.commit(old, 2, [entry("three")]),
+      () => first.commit(old, 2, [{ key: Buffer.from("key"), value: null }]),
       () => first.raiseMarks(old, [mark(2)]),
       () => first.addKey(old, "two.pem", "sealed"),
       () => first.readChanges(0, old, async () => undefined),
@@ -129,7 +129,10 @@ describe("what is written under an epoch that has passed", () => {
     expect(await content()).to.equal(before);
 
     // The same writes under the epoch of now, so that it is the epoch that decided.
-    expect(await second.commit(now, [entry("three")])).to.equal(3);
+    expect(await second.commit(now, 2, [entry("three")])).to.equal(3);
+    // One that arrives when its sender has given it up, and gone on.
+    const late = await second.commit(now, 2, [entry("late")]).catch(({ code }: { readonly code: string }) => code);
+    expect(late).to.equal("EVIDENCE_UNAVAILABLE");
     await second.raiseMarks(now, [mark(2)]);
     await second.addKey(now, "two.pem", "sealed");
     await second.forgetDeleted(now, 2);
@@ -150,11 +153,13 @@ describe("what is written under an epoch that has passed", () => {
         if (claim === undefined) continue;
         claims++;
         const { epoch } = claim;
+        let { batch: last } = await database.readLease();
         for (let write = 0; write < 20; write++) {
-          const batch = await database.commit(claim, [entry(`${epoch}`)]).catch((error: { code?: string }) => {
+          const batch = await database.commit(claim, last, [entry(`${epoch}`)]).catch((error: { code?: string }) => {
             expect(error.code).to.equal("EVIDENCE_UNAVAILABLE");
           });
           if (batch === undefined) break;
+          last = batch;
           committed.push({ epoch, batch });
         }
       }
