@@ -50,7 +50,7 @@ export class ReplicatedStore extends EngineLevel {
   readonly #folder: string;
   readonly #settings: object;
   readonly #options: ReplicatedStoreOptions;
-  /** Where the copy is: a batch follows it, or is not committed. Null where it may lack what was committed: it is opened again first. */
+  /** The place that the next batch follows; null where the copy may lack what was committed, until it is opened again. */
   #position: Position | null = null;
   #openCount = 0;
   /** False until it was brought up to date once. */
