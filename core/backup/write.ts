@@ -8,6 +8,7 @@ import { isSignedBy, noteSigner, parseNote, signNote } from "../evidence/tree/ch
 import { CompactRange, leafHash } from "../evidence/tree/merkle.ts";
 import type { Installation } from "../evidence/witness/installation.ts";
 import { type BackupHeader, type BackupSeal, entryLine, headerLine, markLine, sealLine } from "./content.ts";
+import { copyPositionKey } from "../store/open.ts";
 
 /** Everything a data folder held at one moment, its keys left out. */
 interface BackupSource {
@@ -48,7 +49,9 @@ export async function writeBackup(file: FileHandle, source: BackupSource, tools:
   for (;;) {
     const chunk = await entries.nextv(chunkEntries);
     if (chunk.length === 0) break;
-    await out.write(chunk.map(([key, value]) => entryLine(key, value)));
+    // What is restored of a replica is the copy of no database.
+    const entered = chunk.filter(([key]) => key !== copyPositionKey);
+    await out.write(entered.map(([key, value]) => entryLine(key, value)));
   }
   const { count: lines, root } = out.lines;
   await out.write([sealLine(sealLines(out.lines, source.installation))]);

@@ -176,9 +176,9 @@ export class Replica {
     try {
       while (!stopping.aborted) {
         try {
-          await catchUp(bytes, this.#database, null);
           const lease = await this.#readLease();
           checkUse(lease);
+          await catchUp(bytes, this.#database, null);
           const askedMs = elapsedMs();
           const claim = lease.isHeld ? undefined : await this.#database.claim(this.#address(), leaseMs);
           if (claim !== undefined) return { claim, askedMs };

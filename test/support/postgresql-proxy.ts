@@ -13,6 +13,7 @@ export class PostgresProxy {
   readonly #sockets = new Set<Socket>();
   #fault: Fault = "forward";
   #met = 0;
+  #isCut = false;
 
   private constructor(target: string) {
     this.#server = createServer((client) => this.#pass(client, connect(target)));
@@ -40,12 +41,28 @@ export class PostgresProxy {
     this.#fault = fault;
   }
 
+  /** Ends every connection, and takes none until `heal`. */
+  cut(): void {
+    this.#isCut = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  heal(): void {
+    this.#isCut = false;
+  }
+
   stop(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
   }
 
   #pass(client: Socket, server: Socket): void {
+    server.on("error", () => client.destroy());
+    if (this.#isCut) {
+      client.destroy();
+      server.destroy();
+      return;
+    }
     let fault: Fault = "forward";
     const end = (): void => {
       client.destroy();

@@ -39,7 +39,7 @@ export class ReplicaGroup {
   /** Starts a replica, or one that ended anew on its own folder. */
   async start(
     index: number,
-    over: { readonly secret?: string; readonly databaseUrl?: string } = {},
+    over: { readonly secret?: string; readonly databaseUrl?: string; readonly env?: Record<string, string> } = {},
   ): Promise<RunningGateway> {
     const { config, files, leaseMs } = this.#options;
     const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
@@ -51,6 +51,7 @@ export class ReplicaGroup {
         DATABASE_URL: over.databaseUrl ?? this.databaseUrl,
         REPLICA_SECRET: over.secret ?? this.#secret,
         REPLICA_HOST: "127.0.0.1",
+        ...over.env,
       },
       ownProcess: true,
     });
