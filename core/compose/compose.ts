@@ -286,7 +286,7 @@ async function openEvidence(
   };
   const ledger = await Ledger.open({
     ...ports,
-    holdsStore: () => holdsLock() && (owned?.isHeld() ?? true),
+    holdsStore: owned === null ? holdsLock : () => holdsLock() && owned.isHeld(),
     highWater: owned?.marks,
     highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
     outerMark,

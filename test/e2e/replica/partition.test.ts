@@ -36,7 +36,9 @@ describe("an owner that is cut off from the database alone", () => {
     const reached = await site.reached();
     for (const { mark } of [...refused, still]) expect(reached).to.not.include(mark);
     proxy.heal();
-    await eventually("the former owner to say so", () => site.group.member(0).stderr().includes('"replica_lease_lost"'));
+    await eventually("the former owner to say so", () =>
+      site.group.member(0).stderr().includes('"replica_lease_lost"'),
+    );
     const forwarded = await site.serves(site.url(0), "forwarded");
     await site.expectSettled([...refused, ...served, still, ...forwarded]);
     await site.expectOneChain();
