@@ -70,8 +70,7 @@ async function serveReplica(
     for (;;) {
       const owned = await replica.own(stopping.signal);
       if (owned === null) return;
-      await serveOwned(started, owned, log, stopped);
-      await owned.release();
+      await serveOwned(started, owned, log, stopped).finally(() => owned.release());
     }
   } finally {
     await replica.close();
@@ -90,7 +89,6 @@ async function serveOwned(started: GatewayConfig, owned: Ownership, log: Log, st
     else log.info("gateway_stopping");
     await gateway.close(isLost ? 0 : undefined);
   } catch (cause) {
-    await owned.release();
     const { code, detail } = GatewayError.from(cause);
     if (code !== "EVIDENCE_UNAVAILABLE") throw cause;
     log.warn({ cause: detail }, "replica_store_lost");

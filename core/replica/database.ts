@@ -121,8 +121,8 @@ export class ReplicaDatabase {
       statement_timeout: timeoutMs,
       application_name: "agent-governance-gateway",
     });
-    // A connection that breaks while nobody uses it: the next use opens another.
-    pool.on("error", () => undefined);
+    // A connection that breaks while nothing asks it, idle or between two statements: the next use finds it closed.
+    pool.on("error", () => undefined).on("connect", (client) => client.on("error", () => undefined));
     const database = new ReplicaDatabase(pool);
     try {
       await database.#createTables();

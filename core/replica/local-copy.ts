@@ -1,6 +1,6 @@
-import type { AbstractBatchOperation, AbstractLevel } from "abstract-level";
+import type { AbstractBatchOperation } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
-import { copyPositionKey } from "../store/open.ts";
+import { copyPositionKey, type Store } from "../store/open.ts";
 import { decodeValue } from "../store/value-decoding.ts";
 import { encodeValue } from "../store/value-encoding.ts";
 import type { EntryWrite, LeaseClaim, LeaseRow, ReplicaDatabase } from "./database.ts";
@@ -87,11 +87,10 @@ export async function endCopy(bytes: Bytes): Promise<void> {
   await bytes.write([{ type: "del", key: positionBytes }], true);
 }
 
-type OpenLevel = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 const asBytes = { keyEncoding: "buffer", valueEncoding: "buffer" } as const;
 
 /** The entries of an open store, past its encoding. */
-export function bytesOf(store: OpenLevel): Bytes {
+export function bytesOf(store: Store): Bytes {
   return {
     get: (key) => store.get<string, Buffer>(key, { valueEncoding: "buffer" }),
     isEmpty: async () => (await store.keys({ limit: 1 }).all()).length === 0,

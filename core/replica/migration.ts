@@ -1,22 +1,19 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AbstractLevel } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
 import { HighWaterFile } from "../evidence/chain/high-water.ts";
-import { copyPositionKey } from "../store/open.ts";
+import { copyPositionKey, type Store } from "../store/open.ts";
 import type { Entry, LeaseClaim, ReplicaDatabase } from "./database.ts";
 import { Lease } from "./lease.ts";
 import { bytesOf, catchUp, endCopy, keepPosition } from "./local-copy.ts";
 import { SharedKeys } from "./shared-key.ts";
 
-type OpenLevel = AbstractLevel<string | Buffer | Uint8Array, string, string>;
-
 export interface MigrationOptions {
   readonly dataDir: string;
   /** The store of the data folder, past its format. */
-  readonly level: OpenLevel;
+  readonly level: Store;
   readonly database: ReplicaDatabase;
   readonly secret: string;
   readonly random: Random;
@@ -155,7 +152,7 @@ async function digestOf(entries: AsyncIterable<Entry>): Promise<Migrated> {
 }
 
 /** The entries of a folder in the order of their keys, without how far it is as a copy. */
-async function* entriesOf(level: OpenLevel, after?: Buffer): AsyncIterable<Entry> {
+async function* entriesOf(level: Store, after?: Buffer): AsyncIterable<Entry> {
   const range = {
     keyEncoding: "buffer",
     valueEncoding: "buffer",

@@ -58,6 +58,8 @@ export interface Ownership {
 
 /** Time beyond the length of a lease for which a connection waits: an owner that ended is replaced by then. */
 const takeoverMs = 15_000;
+/** Time for what a former owner answered last to reach its clients. */
+const drainMs = 1_000;
 
 /**
  * One of several gateways on one database. The owner of the lease serves; the others keep a copy of the store and forward to it
@@ -76,6 +78,8 @@ export class Replica {
   /** As read last. */
   #known: LeaseRow | null = null;
   #reading: Promise<LeaseRow> | null = null;
+  /** Connections to the owner as known. */
+  #forwarded = new Set<Socket>();
 
   private constructor(options: ReplicaOptions, database: ReplicaDatabase, channel: ReplicaChannel) {
     this.#options = options;
@@ -111,6 +115,7 @@ export class Replica {
     if (claimed === null) return null;
     const { claim, askedMs } = claimed;
     const { log, leaseMs, elapsedMs } = this.#options;
+    this.#leaveOwner();
     log.info({ epoch: claim.epoch }, "replica_owner");
     let onLost = (): void => undefined;
     const lost = new Promise<void>((resolve) => {
@@ -202,8 +207,19 @@ export class Replica {
     this.#reading ??= this.#database.readLease().finally(() => {
       this.#reading = null;
     });
-    this.#known = await this.#reading;
-    return this.#known;
+    const lease = await this.#reading;
+    if (this.#known !== null && this.#known.epoch !== lease.epoch) this.#leaveOwner();
+    this.#known = lease;
+    return lease;
+  }
+
+  /** Ends the connections to an owner that was replaced: one that stands still, or was cut off, would never end them itself. */
+  #leaveOwner(): void {
+    const left = this.#forwarded;
+    this.#forwarded = new Set();
+    setTimeout(() => {
+      for (const socket of left) socket.destroy();
+    }, drainMs).unref();
   }
 
   async #listen(): Promise<void> {
@@ -225,9 +241,14 @@ export class Replica {
   }
 
   /** Connects to the owner as known; where that is no longer true, to the one that the database names. */
-  async #connect(port: ReplicaPort, client: string): ReturnType<typeof connectToOwner> {
-    const connectTo = ({ address, epoch }: LeaseRow) =>
-      connectToOwner({ port, client, epoch, address, secret: this.#options.secret });
+  async #connect(port: ReplicaPort, client: string): Promise<Socket> {
+    const connectTo = async ({ address, epoch }: LeaseRow): Promise<Socket> => {
+      const forwarded = this.#forwarded;
+      const socket = await connectToOwner({ port, client, epoch, address, secret: this.#options.secret });
+      if (forwarded === this.#forwarded) return track(socket, forwarded);
+      socket.destroy();
+      throw new Error(`the owner of epoch ${epoch} was replaced meanwhile`);
+    };
     try {
       return await connectTo(this.#known ?? (await this.#readLease()));
     } catch {
@@ -239,6 +260,12 @@ export class Replica {
     const host = this.#options.host ?? hostname();
     return `${host.includes(":") ? `[${host}]` : host}:${this.#channel.port}`;
   }
+}
+
+/** Keeps a socket in a set for as long as it is open. */
+function track(socket: Socket, open: Set<Socket>): Socket {
+  open.add(socket);
+  return socket.once("close", () => open.delete(socket));
 }
 
 function checkUse({ use }: LeaseRow): void {

@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { ReplicaDatabase } from "../../../core/replica/database.ts";
+import { PostgresServer } from "../../support/postgresql.ts";
 import { PostgresProxy } from "../../support/postgresql-proxy.ts";
 import { eventually, ReplicaSite, type Sent } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
@@ -63,8 +66,14 @@ describe("the database of two replicas", () => {
     expect(end).to.not.equal("answered");
     await postgres.resume();
     await site.serves();
-    const records = await site.reader(0).recordsOf((label) => label === "acting");
-    expect(records.map(({ effect }) => effect)).to.deep.equal(["dispatched", "unknown"]);
+    let effects: readonly string[] = [];
+    // Others are served while what was left open is recorded.
+    await eventually("the outcome", async () => {
+      const records = await site.reader(0).recordsOf((label) => label === "acting");
+      effects = records.map(({ effect }) => effect);
+      return effects.length > 1;
+    });
+    expect(effects).to.deep.equal(["dispatched", "unknown"]);
     expect((await site.reached()).filter((mark) => mark === "acting")).to.have.length(1);
     await site.expectOneChain();
   });
@@ -102,6 +111,25 @@ describe("the database of two replicas", () => {
       if (end !== "answered") expect(end, mark).to.be.oneOf(["EVIDENCE_UNAVAILABLE", "none"]);
     expect(sent.some(({ end }) => end === "EVIDENCE_UNAVAILABLE")).to.equal(true);
     await expectRecovered(sent);
+  });
+});
+
+describe("a connection that ends between two statements of one transaction", () => {
+  it("rejects what was read with it, and nothing else [S87]", async () => {
+    const postgres = await PostgresServer.start();
+    const database = await ReplicaDatabase.open({ url: await postgres.createDatabase("ended"), timeoutMs: 10_000 });
+    const ended = await database
+      .readChanges(0, null, async () => {
+        const others = "pid <> pg_backend_pid() AND datname = 'ended'";
+        const { code } = await postgres.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`);
+        expect(code).to.equal(0);
+        await sleep(200);
+      })
+      .catch(({ code }: { readonly code: string }) => code);
+    expect(ended).to.equal("EVIDENCE_UNAVAILABLE");
+    expect(await database.readLease()).to.include({ epoch: 0 });
+    await database.close();
+    await postgres.stop();
   });
 });
 

@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import { type EntryWrite, ReplicaDatabase } from "../../../core/replica/database.ts";
+import { Agent } from "../../support/agent.ts";
 import { PostgresServer } from "../../support/postgresql.ts";
 import { eventually, ReplicaSite, type Sent, SteadyCalls } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
+import { siteKey } from "../../support/site.ts";
 
 const leaseMs = 2_000;
 
@@ -23,15 +25,21 @@ describe("an owner whose process stood still past its lease", () => {
       const next = (old + 1) % 3;
       const before = new SteadyCalls(site, site.url(old), `before-${round}`, 6);
       await before.answered(12);
+      const kept = new Agent(site.url(next), siteKey, `kept-${round}`);
+      expect((await kept.call("echo")).status).to.equal(200);
 
       stopped.kill("SIGSTOP");
       const asked: Promise<Sent>[] = [];
       try {
+        // Through the next owner, on a connection that it forwards to the one that stands still.
+        const unanswered = kept.call("echo").catch(({ code }: { readonly code: string }) => code);
         // The system accepts these for it: it reads them when it goes on, with the lease of before.
         for (let turn = 0; turn < 8; turn++) asked.push(site.call(site.url(old), `meanwhile-${round}-${turn}`));
         const served = await site.serves(site.url(next), `served-${round}`);
         expect(group.owner(), "the next owner").to.not.equal(old);
         await site.expectSettled(served, next);
+        expect(await unanswered, "the end of what was forwarded").to.be.oneOf(["UND_ERR_SOCKET", "ECONNRESET"]);
+        await kept.hangUp();
       } finally {
         stopped.kill("SIGCONT");
       }
