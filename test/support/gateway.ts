@@ -5,6 +5,7 @@ import { dirname, isAbsolute, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hostGateway, stoppedGateway } from "./gateway-host.ts";
 import { awaitReady } from "./ready-line.ts";
+import { canBeReplicated, startReplicas } from "./replicated-gateway.ts";
 
 export interface GatewayOptions {
   /**
@@ -59,12 +60,25 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "gateway-test-")));
   const owned = options.folder === undefined;
   try {
-    await writeFiles(folder, { ...options.files, "gateway.yaml": configOf(options) });
-    return await launch(folder, owned, options);
+    if (isReplicated(options)) return await startReplicas(replicas, folder, owned, options, startOne);
+    return await startOne(folder, owned, options);
   } catch (error) {
     if (owned) await rm(folder, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** `TEST_REPLICAS=3`: what a test asks for are three replicas on a database, which answer as one gateway. */
+const replicas = Number(process.env.TEST_REPLICAS ?? 1);
+
+/** False where the process itself is what a test is about. */
+function isReplicated(options: GatewayOptions): boolean {
+  return replicas > 1 && !needsOwnProcess(options) && canBeReplicated(options.config);
+}
+
+async function startOne(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {
+  await writeFiles(folder, { ...options.files, "gateway.yaml": configOf(options) });
+  return launch(folder, owned, options);
 }
 
 const unlimited =

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -71,6 +72,15 @@ export class PostgresServer {
     const { code, stderr } = await this.sql(`CREATE DATABASE ${name}`);
     if (code !== 0) throw new Error(`CREATE DATABASE: ${stderr}`);
     return `postgres://auditor@localhost/${name}?host=${encodeURIComponent(this.#folder)}`;
+  }
+
+  /** Keeps this process from nothing, and ends with it. */
+  endWithProcess(): void {
+    this.#server.unref();
+    process.once("exit", () => {
+      this.#server.kill("SIGQUIT");
+      rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    });
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./free-port.ts";
@@ -11,7 +10,7 @@ interface GroupOptions extends Pick<GatewayOptions, "config" | "files"> {
   readonly leaseMs: number;
 }
 
-/** Replicas of one gateway on a database of their own, with a round-robin proxy before each of their ports. */
+/** Replicas of one gateway on a database of their own. */
 export class ReplicaGroup {
   readonly postgres: PostgresServer;
   readonly databaseUrl: string;
@@ -19,8 +18,6 @@ export class ReplicaGroup {
   readonly #options: GroupOptions;
   readonly #folder: string;
   readonly #secret = randomBytes(32).toString("hex");
-  readonly #proxies: Server[] = [];
-  readonly #passedOver = new Set<number>();
 
   private constructor(postgres: PostgresServer, databaseUrl: string, folder: string, options: GroupOptions) {
     this.postgres = postgres;
@@ -69,38 +66,6 @@ export class ReplicaGroup {
     return join(this.#folder, `replica-${index}`);
   }
 
-  /** Returns a URL whose connections go to one replica after the other; those that do not answer are passed over. */
-  async proxy(port: "url" | "adminUrl"): Promise<string> {
-    let turn = 0;
-    const server = createServer((client) => {
-      const tryNext = (left: number): void => {
-        const index = turn++ % this.members.length;
-        if (this.#passedOver.has(index) && left > 0) {
-          tryNext(left - 1);
-          return;
-        }
-        const target = connect(Number(new URL(this.member(index)[port]).port), "127.0.0.1");
-        client.on("error", () => target.destroy()).on("close", () => target.destroy());
-        target.once("error", () => (left > 0 && !client.destroyed ? tryNext(left - 1) : client.destroy()));
-        target.once("connect", () => {
-          target.removeAllListeners("error").on("error", () => client.destroy());
-          target.on("close", () => client.destroy());
-          client.pipe(target).pipe(client);
-        });
-      };
-      tryNext(this.members.length);
-    });
-    this.#proxies.push(server);
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
-
-  /** Tells the proxies to send no new connection to a replica, or to do so again. */
-  passOver(index: number, isPassedOver: boolean): void {
-    if (isPassedOver) this.#passedOver.add(index);
-    else this.#passedOver.delete(index);
-  }
-
   /** The index of the replica that owns the store by its own log; of the last one that came to. */
   owner(): number {
     const epochs = this.members.map((member) => {
@@ -114,7 +79,6 @@ export class ReplicaGroup {
   }
 
   async stop(): Promise<void> {
-    for (const proxy of this.#proxies) proxy.close();
     await Promise.all(this.members.map((member) => member.kill9()));
     await this.postgres.stop();
     await rm(this.#folder, { recursive: true });

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { eventually, ReplicaSite, type Sent, SteadyCalls } from "../../support/replica-site.ts";
+import { RoundRobin } from "../../support/round-robin.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
 const leaseMs = 3_000;
@@ -7,14 +8,17 @@ const agents = 4;
 
 describe("three replicas on one database", () => {
   let site: ReplicaSite;
-  let proxy: string;
+  let balancer: RoundRobin;
 
   before(async () => {
     site = await ReplicaSite.start(leaseMs);
-    proxy = await site.group.proxy("url");
+    balancer = await RoundRobin.start(() => site.group.members.map(({ url }) => url));
   });
 
-  after(() => site.stop());
+  after(async () => {
+    balancer.stop();
+    await site.stop();
+  });
 
   it("serve calls at each of them, each once, and keep one chain", async () => {
     const sent = await Promise.all(
@@ -33,7 +37,7 @@ describe("three replicas on one database", () => {
     it(`go on when the owner is killed amid calls: every answer is kept, what was in flight is recorded once (${round}) [S86]`, async () => {
       const { group } = site;
       const killed = group.owner();
-      const calls = new SteadyCalls(site, proxy, `kill-${round}`, agents);
+      const calls = new SteadyCalls(site, balancer.url, `kill-${round}`, agents);
       await calls.answered(30);
       const killedMs = performance.now();
       await group.member(killed).kill9();
@@ -59,12 +63,12 @@ describe("three replicas on one database", () => {
 
   it("lose no call on a new connection while each of them is stopped and started again", async () => {
     const { group } = site;
-    const calls = new SteadyCalls(site, proxy, "restart", agents);
+    const calls = new SteadyCalls(site, balancer.url, "restart", agents);
     await calls.answered(10);
     for (const index of [group.owner(), 0, 1, 2]) {
       const wasOwner = group.owner() === index;
       // As a load balancer does before a restart.
-      group.passOver(index, true);
+      balancer.passOver(index, true);
       await calls.settled();
       const stoppedMs = performance.now();
       expect(await group.member(index).stop()).to.equal(0);
@@ -74,7 +78,7 @@ describe("three replicas on one database", () => {
         expect(group.owner()).to.not.equal(index);
       }
       await group.start(index);
-      group.passOver(index, false);
+      balancer.passOver(index, false);
       await calls.answered(10);
     }
     const sent = await calls.end();
