@@ -18,6 +18,8 @@ interface StandbyPortOptions {
 }
 
 const retryMs = 100;
+/** Time for which a client may still read and send when the owner has ended the connection. */
+const lingerMs = 5_000;
 
 /** A port of a replica that is not the owner: what comes there is passed on to the owner, byte by byte. */
 export class StandbyPort {
@@ -78,10 +80,17 @@ async function forward(socket: Socket, { patienceMs, ownDoor, connect, refuse }:
   }
 }
 
-/** Each side ends when the other does. */
+/** Each side ends when the other has. */
 function join(client: Socket, owner: Socket): void {
   client.once("close", () => owner.destroy());
-  owner.once("close", () => client.destroy());
+  owner.once("close", () => finish(client));
   client.pipe(owner);
   owner.pipe(client);
+}
+
+/** Reads on until the client has ended, too: one that still sends would be reset, and lose what it was told last. */
+function finish(client: Socket): void {
+  client.end().resume();
+  client.once("end", () => client.destroy());
+  setTimeout(() => client.destroy(), lingerMs).unref();
 }

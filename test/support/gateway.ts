@@ -25,6 +25,8 @@ export interface GatewayOptions {
   readonly program?: string;
   /** True for a process that has served no other gateway: where its memory, its handles or its end are measured. */
   readonly ownProcess?: boolean;
+  /** True where the test reads the data folder or edits what lies beside it: one gateway, also with TEST_REPLICAS. */
+  readonly alone?: boolean;
   /** True: one key may spend what it may by default, or by `config`. Else everything, as one key does in most tests. */
   readonly limitsShares?: boolean;
   /** How long the gateway may take to say it is ready; 20 s unless told. */
@@ -73,7 +75,7 @@ const replicas = Number(process.env.TEST_REPLICAS ?? 1);
 
 /** False where the process itself is what a test is about. */
 function isReplicated(options: GatewayOptions): boolean {
-  return replicas > 1 && !needsOwnProcess(options) && canBeReplicated(options.config);
+  return replicas > 1 && options.alone !== true && !needsOwnProcess(options) && canBeReplicated(options.config);
 }
 
 async function startOne(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {

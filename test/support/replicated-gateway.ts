@@ -36,7 +36,8 @@ export async function startReplicas(
     "store: { engine: postgres, url_env: TEST_DATABASE_URL, secret_env: TEST_REPLICA_SECRET, " +
     "host_env: TEST_REPLICA_HOST, replica_port: 0, lease_ms: 5000 }";
   const env = { ...options.env, TEST_DATABASE_URL: url, TEST_REPLICA_SECRET: secret, TEST_REPLICA_HOST: "127.0.0.1" };
-  const config = `${options.config}\n${store}\n`;
+  // A port that the test chose is the load balancer's.
+  const config = `${options.config.replace(/_port: \d+/g, "_port: 0")}\n${store}\n`;
   const members: RunningGateway[] = [await start(folder, owned, { ...options, config, env })];
   const folders = Array.from({ length: count - 1 }, (_, index) => `${folder}-replica-${index + 1}`);
   try {
@@ -49,18 +50,25 @@ export async function startReplicas(
     await Promise.all(members.map((member) => member.kill9()));
     throw error;
   }
-  return joined(members);
+  return await joined(members, options.config);
 }
 
-async function joined(members: readonly RunningGateway[]): Promise<RunningGateway> {
+async function joined(members: readonly RunningGateway[], config: string): Promise<RunningGateway> {
   const [first] = members;
   if (first === undefined) throw new Error("expected a replica");
-  const ports = ["url", "adminUrl", "metricsUrl"] as const;
-  const proxies = await Promise.all(ports.map((port) => RoundRobin.start(() => members.map((member) => member[port]))));
-  const [url, adminUrl, metricsUrl] = proxies.map((proxy) => proxy.url) as [string, string, string];
+  const balance = (port: "url" | "adminUrl" | "metricsUrl", name: string): Promise<RoundRobin> => {
+    const [, chosen] = new RegExp(`\\b${name}_port: (\\d+)`).exec(config) ?? [];
+    return RoundRobin.start(() => members.map((member) => member[port]), Number(chosen ?? 0));
+  };
+  const balancers = [
+    await balance("url", "gateway"),
+    await balance("adminUrl", "admin"),
+    await balance("metricsUrl", "metrics"),
+  ];
+  const [url, adminUrl, metricsUrl] = balancers.map((balancer) => balancer.url) as [string, string, string];
   const end = async (each: (member: RunningGateway) => Promise<number>): Promise<number> => {
     const codes = await Promise.all(members.map(each));
-    for (const proxy of proxies) proxy.stop();
+    for (const balancer of balancers) balancer.stop();
     return Math.max(...codes);
   };
   return {

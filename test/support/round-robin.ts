@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 
 /** A load balancer without stickiness: each connection goes to the next of its targets that accepts it. */
@@ -7,7 +8,7 @@ export class RoundRobin {
   #turn = 0;
 
   private constructor(urls: () => readonly string[]) {
-    this.#server = createServer((client) => {
+    this.#server = createServer({ allowHalfOpen: true }, (client) => {
       const targets = urls();
       const tryNext = (left: number): void => {
         const index = this.#turn++ % targets.length;
@@ -15,12 +16,13 @@ export class RoundRobin {
           tryNext(left - 1);
           return;
         }
-        const target = connect(Number(new URL(targets[index] ?? "").port), "127.0.0.1");
+        const { port } = new URL(targets[index] ?? "");
+        const target = connect({ port: Number(port), host: "127.0.0.1", allowHalfOpen: true });
         client.on("error", () => target.destroy()).on("close", () => target.destroy());
         target.once("error", () => (left > 0 && !client.destroyed ? tryNext(left - 1) : client.destroy()));
         target.once("connect", () => {
+          // Each side that ends in order ends the other through its pipe.
           target.removeAllListeners("error").on("error", () => client.destroy());
-          target.on("close", () => client.destroy());
           client.pipe(target).pipe(client);
         });
       };
@@ -28,10 +30,11 @@ export class RoundRobin {
     });
   }
 
-  /** `urls`: of the targets as they are when a connection comes. */
-  static async start(urls: () => readonly string[]): Promise<RoundRobin> {
+  /** `urls`: of the targets as they are when a connection comes. `port`: 0 for any. */
+  static async start(urls: () => readonly string[], port = 0): Promise<RoundRobin> {
     const started = new RoundRobin(urls);
-    await new Promise<void>((resolve) => started.#server.listen(0, "127.0.0.1", resolve));
+    started.#server.listen(port, "127.0.0.1");
+    await once(started.#server, "listening");
     return started;
   }
 

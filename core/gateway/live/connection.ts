@@ -51,6 +51,8 @@ const maxBehind = 262_144;
 /** Evaluations of one connection at once. */
 const maxEvaluations = 8;
 const authMs = 10_000;
+/** Time for a client to take the reason for which it is disconnected. */
+const closingMs = 1_000;
 /** Messages of a connection that has not authenticated, and the bytes of each: more than `auth` with any key has. */
 const maxEarlyMessages = 16;
 const maxEarlyBytes = 4_096;
@@ -104,7 +106,8 @@ export class LiveConnection {
     socket.on("pong", () => {
       this.#answered = true;
     });
-    socket.on("error", () => socket.terminate());
+    // The library tells the client why; one that does not take it is not waited for.
+    socket.on("error", () => this.#terminateIn(closingMs));
     socket.once("close", () => this.#end());
     if (principal === null) parts.places.admitUnauthenticated(this, client.address);
     else this.#accept(null, principal);
@@ -119,7 +122,11 @@ export class LiveConnection {
     const [code, reason] = closing[why];
     this.#socket.close(code, reason);
     // A flood of connections without a key must not leave a trail of closing ones.
-    setTimeout(() => this.#socket.terminate(), why === "replaced" ? 0 : 1_000).unref();
+    this.#terminateIn(why === "replaced" ? 0 : closingMs);
+  }
+
+  #terminateIn(delayMs: number): void {
+    setTimeout(() => this.#socket.terminate(), delayMs).unref();
   }
 
   /** Sends a ping, and the number of missed events; disconnects a client that did not answer the last ping. */
