@@ -74,8 +74,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 const replicas = Number(process.env.TEST_REPLICAS ?? 1);
 
 /** False where the process itself is what a test is about. */
-function isReplicated(options: GatewayOptions): boolean {
-  return replicas > 1 && options.alone !== true && !needsOwnProcess(options) && canBeReplicated(options.config);
+function isReplicated({ config, alone, ownProcess, launcher, program, env = {} }: GatewayOptions): boolean {
+  const isOne =
+    [alone, ownProcess].includes(true) || [launcher, program, env.LD_PRELOAD].some((each) => each !== undefined);
+  return replicas > 1 && !isOne && canBeReplicated(config);
 }
 
 async function startOne(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {

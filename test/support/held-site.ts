@@ -46,6 +46,8 @@ export interface HeldOptions {
   /** Text of a further rule file of the pack. */
   readonly rules?: string;
   readonly folder?: string;
+  /** See `GatewayOptions`. */
+  readonly alone?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   readonly deadlineMs?: number;
 }
@@ -102,10 +104,11 @@ export class HeldSite {
 
   /** Starts a gateway; `over` changes its options for this start. */
   async start(over: Partial<HeldOptions> = {}): Promise<void> {
-    const { folder, env, deadlineMs, rules } = { ...this.options, ...over };
+    const { folder, alone = false, env, deadlineMs, rules } = { ...this.options, ...over };
     const review = { "packs/open/rules/review.yaml": reviewEverything };
     const further = rules === undefined ? {} : { "packs/open/rules/further.yaml": rules };
     this.#gateway = await startGateway({
+      alone,
       config: this.config(over),
       files: { ...allowEverything("packs/open"), ...review, ...further },
       ...(folder === undefined ? {} : { folder }),

@@ -50,6 +50,7 @@ export class OperationWorld {
     this.#receiver = receiver;
     const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
     this.site = new HeldSite({
+      alone: true,
       upstreams: [overHttp("recorder", upstream.url), poisonedEntry()],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },

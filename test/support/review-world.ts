@@ -135,14 +135,17 @@ export class ReviewWorld {
     this.gateway = gateway;
   }
 
-  /** `approvals`: what stands below that key, as YAML flow: `allow_self_review: true`. `folder`: to keep after a stop. */
+  /**
+   * `approvals`: what stands below that key, as YAML flow: `allow_self_review: true`. `folder`: to keep after a stop; whoever
+   * gives one reads what the gateway left in it.
+   */
   static async start(approvals = "", folder?: string): Promise<ReviewWorld> {
     const upstream = await startRecorder();
     const keys = Object.fromEntries(people.map((each) => [each, newKey()])) as Record<Person, string>;
     try {
       const gateway = await startGateway({
         ...optionsFor(upstream, keys, approvals),
-        ...(folder === undefined ? {} : { folder }),
+        ...(folder === undefined ? {} : { folder, alone: true }),
       });
       return new ReviewWorld(upstream, keys, approvals, gateway);
     } catch (error) {
@@ -155,7 +158,11 @@ export class ReviewWorld {
   async startAgain(): Promise<void> {
     const { folder, adminUrl } = this.gateway;
     const port = Number(new URL(adminUrl).port);
-    this.gateway = await startGateway({ ...optionsFor(this.upstream, this.#keys, this.#approvals, port), folder });
+    this.gateway = await startGateway({
+      ...optionsFor(this.upstream, this.#keys, this.#approvals, port),
+      folder,
+      alone: true,
+    });
   }
 
   async stop(): Promise<void> {

@@ -27,7 +27,7 @@ describe("approvals and state.enabled", () => {
   /** Starts a gateway and has one call approved and used, one approved, one waiting; `stopped` is run before the next start. */
   async function restart(enabled: boolean, stopped: () => Promise<void>): Promise<void> {
     const more = `state: { enabled: ${enabled} }`;
-    site = new HeldSite({ upstreams: [overHttp("recorder", upstream.url)], more, folder });
+    site = new HeldSite({ upstreams: [overHttp("recorder", upstream.url)], more, folder, alone: true });
     await site.start();
     await site.holdAndApprove("echo", { to: "used" });
     expect((await site.call("echo", { to: "used" })).result?.isError).to.not.equal(true);

@@ -39,6 +39,7 @@ export class DefinitionWorld {
     this.#folder = folder;
     const entry = (name: string): string => catalogEntry(name, join(folder, `${name}.json`), more, this.#log(name));
     this.site = new HeldSite({
+      alone: true,
       upstreams: [entry("math"), entry("mail")],
       folder,
       ...(approvals === undefined ? {} : { approvals }),

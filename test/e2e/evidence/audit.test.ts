@@ -29,7 +29,12 @@ describe("POST /admin/v1/audit/verify", () => {
   });
 
   async function start(): Promise<void> {
-    gateway = await startGateway({ folder, config: siteConfig({ remoteUrl: upstream.url }), files: siteFiles() });
+    gateway = await startGateway({
+      alone: true,
+      folder,
+      config: siteConfig({ remoteUrl: upstream.url }),
+      files: siteFiles(),
+    });
     reader = new EvidenceReader(gateway.adminUrl, siteKey);
   }
 

@@ -33,6 +33,7 @@ describe("facts in evidence", () => {
     folder = await mkdtemp(join(tmpdir(), "gateway-fact-evidence-"));
     const site = siteConfig({ localLog: join(folder, "calls.jsonl"), role: "admin" });
     gateway = await startGateway({
+      alone: true,
       folder,
       config: site.replace("connection: shared }", statedFacts),
       files: siteFiles(),

@@ -56,6 +56,7 @@ describe("evidence prune and erase while the gateway serves", () => {
       return `{ id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${digest}" }`;
     });
     return startGateway({
+      alone: true,
       config: config.replace("keys: [", `keys: [${keys.join(", ")}, `),
       files: siteFiles(),
       folder,

@@ -120,7 +120,12 @@ describe("a gateway on a data folder that was pruned", () => {
 
   function start(): Promise<RunningGateway> {
     const more = `evidence: { witnesses: [{ name: vault, type: file, path: ${notes}, interval_ms: 1000 }] }`;
-    return startGateway({ config: siteConfig({ remoteUrl: upstream.url, more }), files: siteFiles(), folder });
+    return startGateway({
+      alone: true,
+      config: siteConfig({ remoteUrl: upstream.url, more }),
+      files: siteFiles(),
+      folder,
+    });
   }
 
   async function act(label: string): Promise<void> {

@@ -274,6 +274,7 @@ describe("what is done over the admin port is on record with who did it", () => 
     receiver.respond = (response) => answer(response, 410);
     const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
     site = new HeldSite({
+      alone: true,
       upstreams: [overHttp("recorder", upstream.url), poisonedEntry()],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },

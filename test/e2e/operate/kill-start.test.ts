@@ -31,7 +31,7 @@ describe("a session that was stopped before the gateway was killed", () => {
   });
 
   async function start(): Promise<void> {
-    gateway = await startGateway({ folder, config: siteConfig({ localLog: log }), files: siteFiles() });
+    gateway = await startGateway({ alone: true, folder, config: siteConfig({ localLog: log }), files: siteFiles() });
   }
 
   async function call(): Promise<Answer> {

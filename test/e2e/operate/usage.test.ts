@@ -34,7 +34,7 @@ describe("GET /admin/v1/usage", () => {
   });
 
   async function start(): Promise<void> {
-    gateway = await startGateway({ folder, config, files: siteFiles() });
+    gateway = await startGateway({ alone: true, folder, config, files: siteFiles() });
   }
 
   /** Leaves what an earlier gateway would have left. */

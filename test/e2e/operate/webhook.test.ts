@@ -53,6 +53,7 @@ describe("a gateway with a webhook", () => {
     const more = `approvals: { webhooks: [{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }] }`;
     const config = siteConfig({ remoteUrl: upstream.url, role: "admin", more });
     return startGateway({
+      alone: true,
       config,
       files: { ...siteFiles(), "packs/open/rules/review.yaml": reviewRule },
       folder,
