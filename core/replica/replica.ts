@@ -223,7 +223,7 @@ export class Replica {
   }
 
   async #listen(): Promise<void> {
-    const { ports, leaseMs, maxConnections, refuse } = this.#options;
+    const { ports, leaseMs, maxConnections, refuse, elapsedMs } = this.#options;
     for (const port of replicaPorts) {
       if (this.#standby.has(port)) continue;
       const standby = await StandbyPort.open({
@@ -231,6 +231,7 @@ export class Replica {
         port: this.ports[port],
         maxConnections,
         patienceMs: leaseMs + takeoverMs,
+        elapsedMs,
         ownDoor: () => this.#doors.get(port),
         connect: (client) => this.#connect(port, client),
         refuse,
@@ -249,10 +250,13 @@ export class Replica {
       socket.destroy();
       throw new Error(`the owner of epoch ${epoch} was replaced meanwhile`);
     };
+    const known = this.#known ?? (await this.#readLease());
     try {
-      return await connectTo(this.#known ?? (await this.#readLease()));
-    } catch {
-      return connectTo(await this.#readLease());
+      return await connectTo(known);
+    } catch (cause) {
+      const lease = await this.#readLease();
+      if (lease.epoch === known.epoch) throw cause;
+      return connectTo(lease);
     }
   }
 

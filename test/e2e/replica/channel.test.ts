@@ -40,8 +40,8 @@ describe("the port at which a replica takes what others forward", () => {
 
   const good = { port: "gateway", client: "192.0.2.1", epoch } as const;
 
-  /** Says something to the port as one that knows the secret, and returns all that it answers until it hangs up. */
-  async function say(line: string): Promise<string> {
+  /** Connects to the port as one that knows the secret. */
+  function speak(): Socket {
     const socket = connectTls({
       host: "127.0.0.1",
       port: channel.port,
@@ -51,12 +51,16 @@ describe("the port at which a replica takes what others forward", () => {
       pskCallback: () => ({ identity: "gateway-replica", psk: deriveReplicaKey(secret, "channel") }),
       checkServerIdentity: () => undefined,
     });
+    return socket.on("error", () => undefined).resume();
+  }
+
+  /** Says something to the port as one that knows the secret, and returns all that it answers until it hangs up. */
+  async function say(line: string): Promise<string> {
+    const socket = speak();
     let heard = "";
-    socket
-      .on("error", () => undefined)
-      .on("data", (bytes) => {
-        heard += String(bytes);
-      });
+    socket.on("data", (bytes) => {
+      heard += String(bytes);
+    });
     socket.write(line);
     await once(socket, "close");
     return heard;
@@ -140,6 +144,18 @@ describe("the port at which a replica takes what others forward", () => {
     // Some begin to speak, and stop amid it.
     for (const socket of silent.slice(4)) socket.write(Buffer.from([0x16, 0x03, 0x01]));
     await Promise.all(closed);
+    expect(taken).to.deep.equal([]);
+    await expectServes();
+  });
+
+  it("serves again where every place was held by peers with the secret that send a byte now and then", async () => {
+    const slow = Array.from({ length: 8 }, () => speak());
+    const closed = slow.map((socket) => once(socket, "close"));
+    const writing = setInterval(() => {
+      for (const socket of slow) socket.write(" ");
+    }, 500);
+    await Promise.all(closed);
+    clearInterval(writing);
     expect(taken).to.deep.equal([]);
     await expectServes();
   });
