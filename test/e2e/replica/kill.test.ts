@@ -60,7 +60,7 @@ describe("a kill that one of three replicas acknowledged", () => {
       say(
         `acknowledged by ${role}: the last of ${ended.length} calls ended ${Math.round(lastMs - acknowledgedMs)} ms later`,
       );
-      for (const { mark, end } of ended) expect(end, mark).to.equal("SESSION_STATE");
+      for (const { mark, end } of ended) expect(end, mark).to.equal("SESSION_KILLED");
       await cancelled(marks);
       const raced = (await Promise.all(racing.map((calls) => calls.end()))).flat();
       const refused = [...(await Promise.all(late)), ...raced.filter(({ sentMs }) => sentMs >= acknowledgedMs)];
