@@ -126,10 +126,12 @@ interface Forwarded extends Preamble {
   /** `host:port` of the owner. */
   readonly address: string;
   readonly secret: string;
+  /** Keeps the socket for as long as the owner has not answered: whoever destroys it there has the connection given up. */
+  readonly connecting: Set<Socket>;
 }
 
 /** Connects to the owner. Rejects where it cannot be reached, or is no longer the owner of that epoch. */
-export async function connectToOwner({ address, secret, ...preamble }: Forwarded): Promise<Socket> {
+export async function connectToOwner({ address, secret, connecting, ...preamble }: Forwarded): Promise<Socket> {
   const { hostname, port } = new URL(`tcp://${address}`);
   const socket = connect({
     ...encryption,
@@ -141,11 +143,14 @@ export async function connectToOwner({ address, secret, ...preamble }: Forwarded
   });
   socket.on("error", () => socket.destroy());
   socket.write(`${JSON.stringify(preamble)}\n`);
+  connecting.add(socket);
   try {
     if ((await readLine(socket)) === accepted) return socket;
     throw new Error(`expected the owner of epoch ${preamble.epoch}, got another replica`);
   } catch (error) {
     socket.destroy();
     throw error;
+  } finally {
+    connecting.delete(socket);
   }
 }

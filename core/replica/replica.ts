@@ -80,6 +80,8 @@ export class Replica {
   #reading: Promise<LeaseRow> | null = null;
   /** Connections to the owner as known. */
   #forwarded = new Set<Socket>();
+  /** Those that it has not answered yet. */
+  readonly #connecting = new Set<Socket>();
 
   private constructor(options: ReplicaOptions, database: ReplicaDatabase, channel: ReplicaChannel) {
     this.#options = options;
@@ -217,6 +219,8 @@ export class Replica {
   #leaveOwner(): void {
     const left = this.#forwarded;
     this.#forwarded = new Set();
+    // One that stands still accepts connections, and answers none of them.
+    for (const socket of this.#connecting) socket.destroy();
     setTimeout(() => {
       for (const socket of left) socket.destroy();
     }, drainMs).unref();
@@ -245,7 +249,8 @@ export class Replica {
   async #connect(port: ReplicaPort, client: string): Promise<Socket> {
     const connectTo = async ({ address, epoch }: LeaseRow): Promise<Socket> => {
       const forwarded = this.#forwarded;
-      const socket = await connectToOwner({ port, client, epoch, address, secret: this.#options.secret });
+      const { secret } = this.#options;
+      const socket = await connectToOwner({ port, client, epoch, address, secret, connecting: this.#connecting });
       if (forwarded === this.#forwarded) return track(socket, forwarded);
       socket.destroy();
       throw new Error(`the owner of epoch ${epoch} was replaced meanwhile`);
