@@ -99,16 +99,16 @@ function readPreamble(line: string): Preamble | undefined {
   return typeof epoch === "number" ? { port: port as ReplicaPort, client, epoch } : undefined;
 }
 
-/** Reads the first line, without what ends it. Rejects where it does not come in time or is too long. */
+/** Reads the first line, without what ends it. Rejects where not all of it is there within 5 s, or it is too long. */
 function readLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     const end = (error?: Error): void => {
-      socket.setTimeout(0).off("timeout", onTimeout).off("data", onData).off("close", onClose).pause();
+      clearTimeout(deadline);
+      socket.off("data", onData).off("close", onClose).pause();
       if (error === undefined) resolve(text.slice(0, text.indexOf("\n")));
       else reject(error);
     };
-    const onTimeout = (): void => end(new Error("the other replica did not answer"));
     const onClose = (): void => end(new Error("the other replica cannot be reached"));
     const onData = (bytes: Buffer): void => {
       text += bytes.toString("latin1");
@@ -116,7 +116,9 @@ function readLine(socket: Socket): Promise<string> {
       if (length > maxLine || (length === -1 && text.length > maxLine)) end(new Error("expected a short line"));
       else if (length !== -1) end();
     };
-    socket.setTimeout(helloMs).on("timeout", onTimeout).on("data", onData).on("close", onClose);
+    // For the whole line: a peer that sends a byte now and then would hold a place for ever.
+    const deadline = setTimeout(() => end(new Error("the other replica did not answer in time")), helloMs);
+    socket.on("data", onData).on("close", onClose);
   });
 }
 
@@ -124,10 +126,12 @@ interface Forwarded extends Preamble {
   /** `host:port` of the owner. */
   readonly address: string;
   readonly secret: string;
+  /** Keeps the socket for as long as the owner has not answered: whoever destroys it there has the connection given up. */
+  readonly connecting: Set<Socket>;
 }
 
 /** Connects to the owner. Rejects where it cannot be reached, or is no longer the owner of that epoch. */
-export async function connectToOwner({ address, secret, ...preamble }: Forwarded): Promise<Socket> {
+export async function connectToOwner({ address, secret, connecting, ...preamble }: Forwarded): Promise<Socket> {
   const { hostname, port } = new URL(`tcp://${address}`);
   const socket = connect({
     ...encryption,
@@ -139,11 +143,14 @@ export async function connectToOwner({ address, secret, ...preamble }: Forwarded
   });
   socket.on("error", () => socket.destroy());
   socket.write(`${JSON.stringify(preamble)}\n`);
+  connecting.add(socket);
   try {
     if ((await readLine(socket)) === accepted) return socket;
     throw new Error(`expected the owner of epoch ${preamble.epoch}, got another replica`);
   } catch (error) {
     socket.destroy();
     throw error;
+  } finally {
+    connecting.delete(socket);
   }
 }

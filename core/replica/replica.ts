@@ -80,6 +80,8 @@ export class Replica {
   #reading: Promise<LeaseRow> | null = null;
   /** Connections to the owner as known. */
   #forwarded = new Set<Socket>();
+  /** Those that it has not answered yet. */
+  readonly #connecting = new Set<Socket>();
 
   private constructor(options: ReplicaOptions, database: ReplicaDatabase, channel: ReplicaChannel) {
     this.#options = options;
@@ -217,13 +219,15 @@ export class Replica {
   #leaveOwner(): void {
     const left = this.#forwarded;
     this.#forwarded = new Set();
+    // One that stands still accepts connections, and answers none of them.
+    for (const socket of this.#connecting) socket.destroy();
     setTimeout(() => {
       for (const socket of left) socket.destroy();
     }, drainMs).unref();
   }
 
   async #listen(): Promise<void> {
-    const { ports, leaseMs, maxConnections, refuse } = this.#options;
+    const { ports, leaseMs, maxConnections, refuse, elapsedMs } = this.#options;
     for (const port of replicaPorts) {
       if (this.#standby.has(port)) continue;
       const standby = await StandbyPort.open({
@@ -231,6 +235,7 @@ export class Replica {
         port: this.ports[port],
         maxConnections,
         patienceMs: leaseMs + takeoverMs,
+        elapsedMs,
         ownDoor: () => this.#doors.get(port),
         connect: (client) => this.#connect(port, client),
         refuse,
@@ -244,15 +249,19 @@ export class Replica {
   async #connect(port: ReplicaPort, client: string): Promise<Socket> {
     const connectTo = async ({ address, epoch }: LeaseRow): Promise<Socket> => {
       const forwarded = this.#forwarded;
-      const socket = await connectToOwner({ port, client, epoch, address, secret: this.#options.secret });
+      const { secret } = this.#options;
+      const socket = await connectToOwner({ port, client, epoch, address, secret, connecting: this.#connecting });
       if (forwarded === this.#forwarded) return track(socket, forwarded);
       socket.destroy();
       throw new Error(`the owner of epoch ${epoch} was replaced meanwhile`);
     };
+    const known = this.#known ?? (await this.#readLease());
     try {
-      return await connectTo(this.#known ?? (await this.#readLease()));
-    } catch {
-      return connectTo(await this.#readLease());
+      return await connectTo(known);
+    } catch (cause) {
+      const lease = await this.#readLease();
+      if (lease.epoch === known.epoch) throw cause;
+      return connectTo(lease);
     }
   }
 

@@ -9,6 +9,8 @@ interface StandbyPortOptions {
   readonly maxConnections: number;
   /** Time for which a connection waits for an owner. */
   readonly patienceMs: number;
+  /** Milliseconds of a clock that only grows. */
+  readonly elapsedMs: () => number;
   /** Returns this replica's own way to serve the port, where it is the owner by now. */
   readonly ownDoor: () => Door | undefined;
   /** Connects to the owner for a client; rejects where there is none, or it cannot be reached. */
@@ -68,14 +70,17 @@ export class StandbyPort {
 }
 
 /** Nothing of the client's is read before it is known who serves it: so a try that failed has sent nothing, and is made again. */
-async function forward(socket: Socket, { patienceMs, ownDoor, connect, refuse }: StandbyPortOptions): Promise<void> {
+async function forward(socket: Socket, options: StandbyPortOptions): Promise<void> {
+  const { patienceMs, elapsedMs, ownDoor, connect, refuse } = options;
   const client = socket.remoteAddress ?? "";
-  for (let triedMs = 0; !socket.destroyed; triedMs += retryMs) {
+  // By the clock: where packets are lost, a single try takes seconds.
+  const untilMs = elapsedMs() + patienceMs;
+  while (!socket.destroyed) {
     const door = ownDoor();
     if (door !== undefined) return door(socket);
     const owner = await connect(client).catch(() => undefined);
     if (owner !== undefined) return join(socket, owner);
-    if (triedMs >= patienceMs) return refuse(socket);
+    if (elapsedMs() >= untilMs) return refuse(socket);
     await sleep(retryMs);
   }
 }

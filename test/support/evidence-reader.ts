@@ -23,7 +23,7 @@ export class EvidenceReader {
 
   /** The sessions, the latest begun first: at most 500. */
   async sessions(): Promise<readonly SessionSummary[]> {
-    return (await this.#ask<Page<SessionSummary>>("GET", "/evidence/sessions?limit=500")).items;
+    return (await this.#sessionsAt("")).items;
   }
 
   /** The records of one session, in order. */
@@ -40,8 +40,18 @@ export class EvidenceReader {
 
   /** The records of all sessions whose label `wanted` says yes to. */
   async recordsOf(wanted: (label: string | undefined) => boolean = () => true): Promise<readonly ActionRecord[]> {
-    const sessions = (await this.sessions()).filter(({ label }) => wanted(label));
-    return (await Promise.all(sessions.map(({ id }) => this.records(id)))).flat();
+    const records: ActionRecord[] = [];
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const page: Page<SessionSummary> = await this.#sessionsAt(cursor);
+      const sessions = page.items.filter(({ label }) => wanted(label));
+      records.push(...(await Promise.all(sessions.map(({ id }) => this.records(id)))).flat());
+      cursor = page.next;
+    }
+    return records;
+  }
+
+  #sessionsAt(cursor: string): Promise<Page<SessionSummary>> {
+    return this.#ask("GET", `/evidence/sessions?limit=500${cursor === "" ? "" : `&cursor=${cursor}`}`);
   }
 
   async #ask<T>(method: string, path: string): Promise<T> {

@@ -11,12 +11,14 @@ const batchStatement = "SET batch = batch + 1";
 export class PostgresProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  #target: string;
   #fault: Fault = "forward";
   #met = 0;
   #isCut = false;
 
   private constructor(target: string) {
-    this.#server = createServer((client) => this.#pass(client, connect(target)));
+    this.#target = target;
+    this.#server = createServer((client) => this.#pass(client, connect(this.#target)));
   }
 
   /** `target`: the socket of the server. */
@@ -49,6 +51,12 @@ export class PostgresProxy {
 
   heal(): void {
     this.#isCut = false;
+  }
+
+  /** Leads to another server from now on, as an address that moves does; ends what leads to the former. */
+  pointTo(target: string): void {
+    this.#target = target;
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   stop(): void {

@@ -10,27 +10,36 @@ import { type Ran, runProgram } from "./program.ts";
 /** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder and by nothing else. */
 export class PostgresServer {
   readonly #folder: string;
-  readonly #launch: () => ChildProcess;
+  readonly #programs: Programs;
   #server: ChildProcess;
 
-  private constructor(folder: string, launch: () => ChildProcess) {
+  private constructor(folder: string, programs: Programs) {
     this.#folder = folder;
-    this.#launch = launch;
-    this.#server = launch();
+    this.#programs = programs;
+    this.#server = this.#launch();
   }
 
-  static async start(): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(tmpdir(), "postgresql-"));
+  /** `folder`: an empty one, which is the caller's to remove. */
+  static start(folder?: string): Promise<PostgresServer> {
+    return PostgresServer.#create(folder, (data) => ["initdb", "--pgdata", data, "--auth=trust", "--username=auditor"]);
+  }
+
+  /** Starts a server that follows this one, asynchronously unless it is told otherwise, and is read-only until it is promoted. */
+  startStandby(): Promise<PostgresServer> {
+    const from = `--dbname=host=${this.#folder} user=auditor`;
+    const more = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+    return PostgresServer.#create(undefined, (data) => ["pg_basebackup", "--pgdata", data, from, ...more]);
+  }
+
+  static async #create(
+    given: string | undefined,
+    commandFor: (data: string) => readonly string[],
+  ): Promise<PostgresServer> {
+    const folder = given ?? (await mkdtemp(join(tmpdir(), "postgresql-")));
     const bin = (await run("pg_config", ["--bindir"])).trim();
-    const owner = await ownerFor(folder);
-    const data = join(folder, "data");
-    const options = { ...owner, cwd: folder, stdio: "ignore" } as const;
-    const made = spawn(join(bin, "initdb"), ["--pgdata", data, "--auth=trust", "--username=auditor"], options);
-    const [code] = (await once(made, "exit")) as [number | null];
-    if (code !== 0) throw new Error(`initdb: exit code ${code}`);
-    const launch = (): ChildProcess =>
-      spawn(join(bin, "postgres"), ["-D", data, "-k", folder, "-c", "listen_addresses="], options);
-    const started = new PostgresServer(folder, launch);
+    const programs = { bin, data: join(folder, "data"), owner: await ownerFor(folder) };
+    await runAs(programs, folder, commandFor(programs.data));
+    const started = new PostgresServer(folder, programs);
     await started.#answers();
     return started;
   }
@@ -40,13 +49,29 @@ export class PostgresServer {
     return join(this.#folder, ".s.PGSQL.5432");
   }
 
-  /** Ends the server: `fast` rolls back what is open, `immediate` is a crash. */
-  async halt(how: "fast" | "immediate"): Promise<void> {
+  /** False once the server has ended, also by itself. */
+  get isRunning(): boolean {
+    return this.#server.exitCode === null && this.#server.signalCode === null;
+  }
+
+  /** Ends the server: `fast` rolls back what is open, `immediate` is a crash, and `kill -9` ends every process of it at once. */
+  async halt(how: "fast" | "immediate" | "kill -9"): Promise<void> {
     const server = this.#server;
-    if (server.exitCode !== null || server.signalCode !== null) return;
+    if (!this.isRunning) return;
     const exited = once(server, "exit");
-    server.kill(how === "fast" ? "SIGINT" : "SIGQUIT");
+    if (how === "kill -9") {
+      // Its sessions would go on for a moment without it, and it would replace those that end before it.
+      server.kill("SIGSTOP");
+      await runProgram("pkill", ["-KILL", "-P", String(server.pid)]);
+      server.kill("SIGKILL");
+    } else server.kill(how === "fast" ? "SIGINT" : "SIGQUIT");
     await exited;
+  }
+
+  /** Makes a standby a server that is written to, once it has replayed all that it got. */
+  promote(): Promise<void> {
+    const { data } = this.#programs;
+    return runAs(this.#programs, this.#folder, ["pg_ctl", "promote", "--pgdata", data, "--wait"]);
   }
 
   /** Starts the server that was halted, on what it kept. */
@@ -88,6 +113,12 @@ export class PostgresServer {
     await rm(this.#folder, { recursive: true });
   }
 
+  #launch(): ChildProcess {
+    const { bin, data, owner } = this.#programs;
+    const args = ["-D", data, "-k", this.#folder, "-c", "listen_addresses="];
+    return spawn(join(bin, "postgres"), args, { ...owner, cwd: this.#folder, stdio: "ignore" });
+  }
+
   async #answers(): Promise<void> {
     for (let left = 300; (await this.sql("SELECT 1")).code !== 0; left--) {
       if (left === 0) throw new Error("expected PostgreSQL to answer");
@@ -96,8 +127,21 @@ export class PostgresServer {
   }
 }
 
+/** Where PostgreSQL's programs and data are, and who runs them. */
+interface Programs {
+  readonly bin: string;
+  readonly data: string;
+  readonly owner: { readonly uid?: number; readonly gid?: number };
+}
+
+async function runAs({ bin, owner }: Programs, cwd: string, [name = "", ...args]: readonly string[]): Promise<void> {
+  const ran = spawn(join(bin, name), args, { ...owner, cwd, stdio: "ignore" });
+  const [code] = (await once(ran, "exit")) as [number | null];
+  if (code !== 0) throw new Error(`${name}: exit code ${code}`);
+}
+
 /** PostgreSQL does not run as root; where a test does, the package's own user is there for it. */
-async function ownerFor(folder: string): Promise<{ readonly uid?: number; readonly gid?: number }> {
+async function ownerFor(folder: string): Promise<Programs["owner"]> {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = (await Promise.all([run("id", ["-u", "postgres"]), run("id", ["-g", "postgres"])])).map(Number);
   if (uid === undefined || gid === undefined) throw new Error("expected a user `postgres`");

@@ -8,6 +8,16 @@ import { PostgresServer } from "./postgresql.ts";
 
 interface GroupOptions extends Pick<GatewayOptions, "config" | "files"> {
   readonly leaseMs: number;
+  /** The database's folder; left out: one that is removed with it. */
+  readonly postgresFolder?: string;
+}
+
+interface MemberOptions {
+  readonly secret?: string;
+  readonly databaseUrl?: string;
+  readonly env?: Record<string, string>;
+  /** The port at which others reach it; left out: a free one. */
+  readonly replicaPort?: number;
 }
 
 /** Replicas of one gateway on a database of their own. */
@@ -28,18 +38,16 @@ export class ReplicaGroup {
 
   /** Starts the database alone. `config`: without `listen` and `store`. */
   static async create(options: GroupOptions): Promise<ReplicaGroup> {
-    const postgres = await PostgresServer.start();
+    const postgres = await PostgresServer.start(options.postgresFolder);
     const folder = await mkdtemp(join(tmpdir(), "replicas-"));
     return new ReplicaGroup(postgres, await postgres.createDatabase("gateway"), folder, options);
   }
 
   /** Starts a replica, or one that ended anew on its own folder. */
-  async start(
-    index: number,
-    over: { readonly secret?: string; readonly databaseUrl?: string; readonly env?: Record<string, string> } = {},
-  ): Promise<RunningGateway> {
+  async start(index: number, over: MemberOptions = {}): Promise<RunningGateway> {
+    const port = over.replicaPort ?? (await freePort());
     const { config, files, leaseMs } = this.#options;
-    const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
+    const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${port}, lease_ms: ${leaseMs} }`;
     const member = await startGateway({
       config: `${config}\n${store}\n`,
       ...(files === undefined ? {} : { files }),

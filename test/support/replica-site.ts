@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { ActionRecord } from "../../core/evidence/record/record.ts";
+import type { ActionRecord, EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { Agent } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { ReplicaGroup } from "./replica-group.ts";
 import { siteConfig, siteFiles, siteKey } from "./site.ts";
+import { exportVerified } from "./verified-bundle.ts";
 
 /** What became of a call, as its agent saw it. */
 export interface Sent {
@@ -40,10 +41,18 @@ export class ReplicaSite {
   }
 
   /** Starts what the replicas need, and none of them. */
-  static async create(leaseMs: number): Promise<ReplicaSite> {
+  static async create(leaseMs: number, postgresFolder?: string): Promise<ReplicaSite> {
     const upstream = await startRecorder();
     const config = siteConfig({ remoteUrl: upstream.url, more: "sessions: { risk: { kill_at: 0 } }" });
-    return new ReplicaSite(upstream, await ReplicaGroup.create({ config, files: siteFiles(), leaseMs }));
+    return new ReplicaSite(
+      upstream,
+      await ReplicaGroup.create({
+        config,
+        files: siteFiles(),
+        leaseMs,
+        ...(postgresFolder === undefined ? {} : { postgresFolder }),
+      }),
+    );
   }
 
   url(index: number): string {
@@ -124,6 +133,13 @@ export class ReplicaSite {
     return records;
   }
 
+  /** The session of a call is exported at a replica, and both verifiers find it sound. Returns its records. */
+  async expectVerified(mark: string, index = 0): Promise<readonly EvidenceRecord[]> {
+    const session = (await this.reader(index).sessions()).find(({ label }) => label === mark);
+    if (session === undefined) throw new Error(`expected a session ${mark}`);
+    return exportVerified(this.group.member(index).adminUrl, siteKey, session.id);
+  }
+
   async stop(): Promise<void> {
     await this.group.stop();
     await this.upstream.stop();
@@ -178,4 +194,14 @@ export async function eventually(what: string, isSo: () => boolean | Promise<boo
   for (const untilMs = performance.now() + deadlineMs; !(await isSo()); await sleep(20)) {
     if (performance.now() > untilMs) throw new Error(`expected ${what} within ${deadlineMs} ms`);
   }
+}
+
+/** Prints the time for which nobody was answered: how long that is differs from machine to machine. */
+export function sayOutage(what: string, fromMs: number, first: Sent | undefined, leaseMs: number): void {
+  say(`${what}: without service for ${Math.round((first?.endedMs ?? Number.NaN) - fromMs)} ms, lease_ms ${leaseMs}`);
+}
+
+/** Prints a line for whoever runs the test. */
+export function say(line: string): void {
+  process.stdout.write(`      ${line}\n`);
 }

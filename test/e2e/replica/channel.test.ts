@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { connect as connectTcp, type Socket } from "node:net";
+import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { expect } from "chai";
 import { connectToOwner, ReplicaChannel, type ReplicaPort } from "../../../core/replica/channel.ts";
@@ -11,6 +11,7 @@ import { LiveClient } from "../live/live-client.ts";
 
 const secret = randomBytes(32).toString("hex");
 const epoch = 7;
+const connecting = new Set<Socket>();
 
 describe("the port at which a replica takes what others forward", () => {
   let channel: ReplicaChannel;
@@ -40,8 +41,8 @@ describe("the port at which a replica takes what others forward", () => {
 
   const good = { port: "gateway", client: "192.0.2.1", epoch } as const;
 
-  /** Says something to the port as one that knows the secret, and returns all that it answers until it hangs up. */
-  async function say(line: string): Promise<string> {
+  /** Connects to the port as one that knows the secret. */
+  function speak(): Socket {
     const socket = connectTls({
       host: "127.0.0.1",
       port: channel.port,
@@ -51,12 +52,16 @@ describe("the port at which a replica takes what others forward", () => {
       pskCallback: () => ({ identity: "gateway-replica", psk: deriveReplicaKey(secret, "channel") }),
       checkServerIdentity: () => undefined,
     });
+    return socket.on("error", () => undefined).resume();
+  }
+
+  /** Says something to the port as one that knows the secret, and returns all that it answers until it hangs up. */
+  async function say(line: string): Promise<string> {
+    const socket = speak();
     let heard = "";
-    socket
-      .on("error", () => undefined)
-      .on("data", (bytes) => {
-        heard += String(bytes);
-      });
+    socket.on("data", (bytes) => {
+      heard += String(bytes);
+    });
     socket.write(line);
     await once(socket, "close");
     return heard;
@@ -65,7 +70,7 @@ describe("the port at which a replica takes what others forward", () => {
   /** A peer that knows the secret is served: what came before holds no place. */
   async function expectServes(): Promise<void> {
     const before = taken.length;
-    const socket = await connectToOwner({ ...good, address, secret });
+    const socket = await connectToOwner({ ...good, address, secret, connecting });
     socket.resume().write("hello");
     const [bytes] = (await once(socket, "data")) as [Buffer];
     expect(String(bytes)).to.equal("hello");
@@ -81,7 +86,7 @@ describe("the port at which a replica takes what others forward", () => {
   it("takes a connection of a peer with the secret, with the address of its client [S86]", async () => {
     await expectServes();
     for (const port of ["admin", "metrics"] as const) {
-      await hangUp(await connectToOwner({ ...good, port, client: "2001:db8::1", address, secret }));
+      await hangUp(await connectToOwner({ ...good, port, client: "2001:db8::1", address, secret, connecting }));
     }
     expect(taken.slice(1)).to.deep.equal([
       { port: "admin", from: "2001:db8::1" },
@@ -90,14 +95,16 @@ describe("the port at which a replica takes what others forward", () => {
   });
 
   it("takes nothing of a peer with another secret [S86]", async () => {
-    expect(await failure(connectToOwner({ ...good, address, secret: `${secret}x` }))).to.be.instanceOf(Error);
+    expect(await failure(connectToOwner({ ...good, address, secret: `${secret}x`, connecting }))).to.be.instanceOf(
+      Error,
+    );
     expect(taken).to.deep.equal([]);
     await expectServes();
   });
 
   it("takes nothing for an owner of another epoch [S86]", async () => {
     for (const other of [epoch - 1, epoch + 1]) {
-      const error = await failure(connectToOwner({ ...good, epoch: other, address, secret }));
+      const error = await failure(connectToOwner({ ...good, epoch: other, address, secret, connecting }));
       expect(String(error)).to.include("got another replica");
     }
     expect(taken).to.deep.equal([]);
@@ -134,12 +141,38 @@ describe("the port at which a replica takes what others forward", () => {
     await expectServes();
   });
 
+  it("is given up at once by whoever waits for an owner that stands still and was replaced [S86]", async () => {
+    // The system accepts connections for a process that does not.
+    const still = createTcpServer(() => undefined).listen(0, "127.0.0.1");
+    await once(still, "listening");
+    const { port } = still.address() as AddressInfo;
+    const rejected = failure(connectToOwner({ ...good, address: `127.0.0.1:${port}`, secret, connecting }));
+    await once(still, "connection");
+    expect(connecting.size).to.equal(1);
+    for (const socket of connecting) socket.destroy();
+    expect(String(await rejected)).to.include("cannot be reached");
+    expect(connecting.size).to.equal(0);
+    still.close();
+  });
+
   it("serves again where every place was held by peers that say nothing", async () => {
     const silent = Array.from({ length: 8 }, () => connectTcp(channel.port, "127.0.0.1"));
     const closed = silent.map((socket) => once(socket.on("error", () => undefined).resume(), "close"));
     // Some begin to speak, and stop amid it.
     for (const socket of silent.slice(4)) socket.write(Buffer.from([0x16, 0x03, 0x01]));
     await Promise.all(closed);
+    expect(taken).to.deep.equal([]);
+    await expectServes();
+  });
+
+  it("serves again where every place was held by peers with the secret that send a byte now and then", async () => {
+    const slow = Array.from({ length: 8 }, () => speak());
+    const closed = slow.map((socket) => once(socket, "close"));
+    const writing = setInterval(() => {
+      for (const socket of slow) socket.write(" ");
+    }, 500);
+    await Promise.all(closed);
+    clearInterval(writing);
     expect(taken).to.deep.equal([]);
     await expectServes();
   });

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { ReplicaDatabase } from "../../../core/replica/database.ts";
 import { PostgresServer } from "../../support/postgresql.ts";
 import { PostgresProxy } from "../../support/postgresql-proxy.ts";
-import { eventually, ReplicaSite, type Sent } from "../../support/replica-site.ts";
+import { eventually, ReplicaSite, type Sent, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
 const leaseMs = 2_000;
@@ -37,24 +37,32 @@ describe("the database of two replicas", () => {
     return sent;
   }
 
-  async function expectRecovered(sent: readonly Sent[]): Promise<void> {
+  /** Both serve, and what was sent before is settled. Returns what was answered. */
+  async function expectRecovered(sent: readonly Sent[]): Promise<readonly Sent[]> {
     const again = await site.serves(site.url(0), `again-${performance.now()}`);
     const other = await site.serves(site.url(1), `other-${performance.now()}`);
     await site.expectSettled([...sent, ...again, ...other]);
     await site.expectOneChain();
+    await site.expectVerified(other.at(-1)?.mark ?? "");
     for (const { process } of site.group.members) expect(process.exitCode).to.equal(null);
+    return [...again, ...other].filter(({ end }) => end === "answered");
   }
 
-  for (const how of ["fast", "immediate"] as const) {
-    it(`stops (${how}): calls are refused and not dispatched, and served again once it is back [S87]`, async () => {
-      const { postgres } = site.group;
-      // In flight when it stops: the upstream answers once nothing can be recorded.
-      const inFlight = Promise.all([1, 2, 3].map((turn) => site.call(site.url(0), `in-flight-${how}-${turn}`)));
-      await postgres.halt(how);
-      const refused = await refusedMeanwhile(`stopped-${how}`);
-      await postgres.resume();
-      await expectRecovered([...refused, ...(await inFlight)]);
-    });
+  for (const how of ["fast", "immediate", "kill -9"] as const) {
+    for (let round = 1; round <= roundsOf(1, 30); round++) {
+      it(`stops (${how}): calls are refused and not dispatched, and served again once it is back (${round}) [S87]`, async () => {
+        const { postgres } = site.group;
+        const prefix = `${how.replace(" ", "")}-${round}`;
+        // In flight when it stops: the upstream answers once nothing can be recorded.
+        const inFlight = Promise.all([1, 2, 3].map((turn) => site.call(site.url(0), `in-flight-${prefix}-${turn}`)));
+        await postgres.halt(how);
+        const refused = await refusedMeanwhile(`stopped-${prefix}`);
+        await postgres.resume();
+        const resumedMs = performance.now();
+        const [first] = await expectRecovered([...refused, ...(await inFlight)]);
+        sayOutage("the database was back", resumedMs, first, leaseMs);
+      });
+    }
   }
 
   it("stops while the upstream acts: the call is recorded as unknown, and its agent is not told otherwise [S87]", async () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { PostgresProxy } from "../../support/postgresql-proxy.ts";
-import { eventually, ReplicaSite, type Sent } from "../../support/replica-site.ts";
+import { eventually, ReplicaSite, type Sent, sayOutage } from "../../support/replica-site.ts";
+import { roundsOf } from "../../support/rounds.ts";
 
 const leaseMs = 2_000;
 /** Of Debian's package `faketime`; the linker puts the folder of this machine's architecture in. */
@@ -8,41 +9,54 @@ const faketime = "/usr/$LIB/faketime/libfaketime.so.1";
 
 describe("an owner that is cut off from the database alone", () => {
   let site: ReplicaSite;
-  let proxy: PostgresProxy;
+  const paths: PostgresProxy[] = [];
 
   before(async () => {
     site = await ReplicaSite.create(leaseMs);
-    proxy = await PostgresProxy.start(site.group.postgres.socket);
-    await site.group.start(0, { databaseUrl: proxy.urlOf("gateway") });
-    await site.serves(site.url(0));
-    await site.group.start(1);
+    for (const index of [0, 1]) {
+      const path = await PostgresProxy.start(site.group.postgres.socket);
+      paths.push(path);
+      await site.group.start(index, { databaseUrl: path.urlOf("gateway") });
+    }
+    await site.serves();
   });
 
   after(async () => {
     await site.stop();
-    proxy.stop();
+    for (const path of paths) path.stop();
   });
 
-  it("dispatches nothing, another takes over, and it forwards when it reaches the database again [S86]", async () => {
-    expect(site.group.owner()).to.equal(0);
-    proxy.cut();
-    const refused = await Promise.all([1, 2, 3, 4].map((at) => site.call(site.url(0), `cut-${at}`)));
-    for (const { mark, end } of refused) expect(end, mark).to.equal("EVIDENCE_UNAVAILABLE");
-    const served = await site.serves(site.url(1), "elsewhere");
-    expect(site.group.owner()).to.equal(1);
-    // Both are up, and one of them alone decides.
-    const still = await site.call(site.url(0), "still-cut");
-    expect(still.end).to.not.equal("answered");
-    const reached = await site.reached();
-    for (const { mark } of [...refused, still]) expect(reached).to.not.include(mark);
-    proxy.heal();
-    await eventually("the former owner to say so", () =>
-      site.group.member(0).stderr().includes('"replica_lease_lost"'),
-    );
-    const forwarded = await site.serves(site.url(0), "forwarded");
-    await site.expectSettled([...refused, ...served, still, ...forwarded]);
-    await site.expectOneChain();
-  });
+  for (let round = 1; round <= roundsOf(2, 30); round++) {
+    it(`dispatches nothing, another takes over, and it forwards when it reaches the database again (${round}) [S86]`, async () => {
+      const { group } = site;
+      const cut = group.owner();
+      const other = 1 - cut;
+      const before = losses(cut);
+      paths[cut]?.cut();
+      const cutMs = performance.now();
+      const refused = await Promise.all([1, 2, 3, 4].map((at) => site.call(site.url(cut), `cut-${round}-${at}`)));
+      for (const { mark, end } of refused) expect(end, mark).to.equal("EVIDENCE_UNAVAILABLE");
+      const served = await site.serves(site.url(other), `elsewhere-${round}`);
+      await eventually("the next owner", () => group.owner() === other);
+      sayOutage("cut from the database", cutMs, served.at(-1), leaseMs);
+      // Both are up, and one of them alone decides.
+      const still = await site.call(site.url(cut), `still-cut-${round}`);
+      expect(still.end).to.not.equal("answered");
+      const reached = await site.reached();
+      for (const { mark } of [...refused, still]) expect(reached).to.not.include(mark);
+      paths[cut]?.heal();
+      await eventually("the former owner to say so", () => losses(cut) > before);
+      const forwarded = await site.serves(site.url(cut), `forwarded-${round}`);
+      await site.expectSettled([...refused, ...served, still, ...forwarded]);
+      await site.expectOneChain();
+      await site.expectVerified(forwarded.at(-1)?.mark ?? "", cut);
+    });
+  }
+
+  /** How often a replica has said that it lost the lease. */
+  function losses(index: number): number {
+    return site.group.member(index).stderr().split('"replica_lease_lost"').length - 1;
+  }
 });
 
 describe("a replica whose clock is three days ahead", () => {
