@@ -6,7 +6,7 @@ import { freePort } from "./free-port.ts";
 import { type GatewayOptions, type RunningGateway, startGateway } from "./gateway.ts";
 import { PostgresServer } from "./postgresql.ts";
 
-interface GroupOptions extends Pick<GatewayOptions, "config" | "files"> {
+interface GroupOptions extends Pick<GatewayOptions, "config" | "files" | "limitsShares" | "env"> {
   readonly leaseMs: number;
 }
 
@@ -38,7 +38,7 @@ export class ReplicaGroup {
     index: number,
     over: { readonly secret?: string; readonly databaseUrl?: string; readonly env?: Record<string, string> } = {},
   ): Promise<RunningGateway> {
-    const { config, files, leaseMs } = this.#options;
+    const { config, files, env = {}, limitsShares = false, leaseMs } = this.#options;
     const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: ${leaseMs} }`;
     const member = await startGateway({
       config: `${config}\n${store}\n`,
@@ -48,9 +48,11 @@ export class ReplicaGroup {
         DATABASE_URL: over.databaseUrl ?? this.databaseUrl,
         REPLICA_SECRET: over.secret ?? this.#secret,
         REPLICA_HOST: "127.0.0.1",
+        ...env,
         ...over.env,
       },
       ownProcess: true,
+      limitsShares,
     });
     this.members[index] = member;
     return member;
