@@ -74,6 +74,11 @@ export class Budgets {
     }
   }
 
+  /** True where a budget applies to the spender. */
+  bounds(spender: Spender): boolean {
+    return this.#accounts.some((account) => isSpentBy(account, spender));
+  }
+
   /** Lists the limits of a tenant and of its keys, in the order of the configuration. */
   list(tenant: string): readonly BudgetStatus[] {
     const day = this.#startPeriods();

@@ -1,4 +1,4 @@
-import type { GatewayError } from "../action/error.ts";
+import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { TokenUsage } from "../action/model-api.ts";
 import type { Principal } from "../action/principal.ts";
@@ -7,7 +7,7 @@ import type { Store } from "../store/open.ts";
 import { type BudgetStatus, Budgets, type TokenHold } from "./budget.ts";
 import { RateLimit, type RateUnit, rateLimitHeaders } from "./rate-limit.ts";
 import { reportUsage, type UsagePage, type UsageQuery } from "./usage-report.ts";
-import { type Day, dayOf, type UsageRow } from "./usage-row.ts";
+import { type Day, dayOf, negateCounts, type UsageCount, type UsageRow } from "./usage-row.ts";
 import { UsageStore } from "./usage-store.ts";
 
 /** The limit that a refused request exceeded. */
@@ -35,10 +35,14 @@ export interface Reservation {
   readonly tokens: number;
 }
 
-/** The provider and model that served a request, by their configured names, and the tokens it used. */
-interface ServedUsage {
+/** A provider and its model, by their configured names. */
+interface Server {
   readonly provider: string;
   readonly model: string;
+}
+
+/** What served a request, and the tokens it used. */
+interface ServedUsage extends Server {
   readonly usage: TokenUsage;
 }
 
@@ -52,6 +56,8 @@ export class UsageMeter {
   readonly #budgets: Budgets;
   readonly #limit: RateLimit;
   readonly #open = new WeakMap<Reservation, TokenHold>();
+  /** Rows of open reservations that were counted before their requests were sent. */
+  readonly #booked = new WeakMap<Reservation, UsageRow>();
 
   private constructor(options: UsageMeterOptions, usage: UsageStore, budgets: Budgets) {
     this.#options = options;
@@ -95,15 +101,34 @@ export class UsageMeter {
     return reservation;
   }
 
-  /** Replaces the reserved tokens by those the request used, and counts them. */
-  settle(reservation: Reservation, { provider, model, usage }: ServedUsage): void {
+  /**
+   * Counts the reserved tokens of a spender with a budget as used, and writes them, before the request is sent: what is in
+   * flight in a crash counts as estimated. Rejects with EVIDENCE_UNAVAILABLE where they cannot be written; then nothing may be sent.
+   */
+  async book(reservation: Reservation, server: Server): Promise<void> {
+    if (!this.#open.has(reservation) || !this.#budgets.bounds(reservation.principal)) return;
+    this.#takeBack(reservation);
+    const row = this.#rowOf(reservation, server, { requests: 1, input: reservation.tokens, output: 0, cachedInput: 0 });
+    this.#booked.set(reservation, row);
+    this.#usage.add(reservation.principal.tenant, row);
+    await this.#usage.flush().catch((cause: unknown) => {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "the tokens of a budget cannot be written", { cause });
+    });
+  }
+
+  /**
+   * Replaces the reserved tokens by those the request used, and counts them, at once. Those of a spender with a budget are written when it
+   * resolves; where they cannot be, it warns, and they are written later.
+   */
+  settle(reservation: Reservation, { usage, ...server }: ServedUsage): Promise<void> {
     const [input, output] = [clampTokens(usage.inputTokens), clampTokens(usage.outputTokens)];
-    if (!this.#end(reservation, input + output)) return;
-    const { id, keyId, tenant } = reservation.principal;
+    if (!this.#end(reservation, input + output)) return Promise.resolve();
+    const { principal } = reservation;
     const count = { requests: 1, input, output, cachedInput: clampTokens(usage.cachedInputTokens ?? 0) };
-    this.#usage.add(tenant, { day: this.today, principal: id, keyId, provider, model, ...count });
+    this.#usage.add(principal.tenant, this.#rowOf(reservation, server, count));
     this.#options.observer.tokensUsed("input", input);
     this.#options.observer.tokensUsed("output", output);
+    return this.#budgets.bounds(principal) ? this.#usage.flush().catch(this.#warn) : Promise.resolve();
   }
 
   /** Returns the tokens of a request that no provider served. The request itself still counts. */
@@ -133,9 +158,20 @@ export class UsageMeter {
 
   /** Writes the pending counts. Warns where it cannot. */
   async close(): Promise<void> {
-    await this.#usage.close().catch((error) => {
-      this.#options.onWarning("usage_write_failed", { err: String(error) });
-    });
+    await this.#usage.close().catch(this.#warn);
+  }
+
+  readonly #warn = (error: unknown): void => this.#options.onWarning("usage_write_failed", { err: String(error) });
+
+  #rowOf({ principal: { id, keyId } }: Reservation, { provider, model }: Server, count: UsageCount): UsageRow {
+    return { day: this.today, principal: id, keyId, provider, model, ...count };
+  }
+
+  #takeBack(reservation: Reservation): void {
+    const row = this.#booked.get(reservation);
+    if (row === undefined) return;
+    this.#booked.delete(reservation);
+    this.#usage.add(reservation.principal.tenant, { ...row, ...negateCounts(row) });
   }
 
   /** Returns false for a reservation that has ended before. */
@@ -143,6 +179,7 @@ export class UsageMeter {
     const hold = this.#open.get(reservation);
     if (hold === undefined) return false;
     this.#open.delete(reservation);
+    this.#takeBack(reservation);
     this.#limit.correct(reservation.principal.id, spent - reservation.tokens);
     this.#budgets.settle(hold, spent);
     return true;

@@ -66,6 +66,15 @@ export function addCounts(a: UsageCount, b: UsageCount): UsageCount {
   };
 }
 
+/** Returns the counts that take back what was counted. */
+export function negateCounts({ requests, input, output, cachedInput }: UsageCount): UsageCount {
+  return { requests: -requests, input: -input, output: -output, cachedInput: -cachedInput };
+}
+
+export function isEmptyCount({ requests, input, output, cachedInput }: UsageCount): boolean {
+  return [requests, input, output, cachedInput].every((count) => count === 0);
+}
+
 /** `2026-11-22`, in UTC. */
 export type Day = string;
 

@@ -6,6 +6,7 @@ import {
   addRows,
   type Day,
   dayPrefix,
+  isEmptyCount,
   other,
   readRow,
   rowName,
@@ -63,6 +64,7 @@ export class UsageStore {
     this.#timer = setInterval(flush, options.flushMs ?? defaultFlushMs).unref();
   }
 
+  /** Adds counts to those of a row. Negative ones take back what was counted. */
   add(tenant: string, row: UsageRow): void {
     const { rows } = this.#pendingDay(tenant, row.day);
     const name = rowName(row);
@@ -115,6 +117,7 @@ export class UsageStore {
     );
     const before = new Map(merged);
     for (const [name, row] of rows) merged.set(name, addRows(row, merged.get(name)));
+    for (const [name, row] of merged) if (isEmptyCount(row)) merged.delete(name);
     this.#mergeSmallRows(tenant, merged);
     const changed = [...merged].filter(([name, row]) => before.get(name) !== row);
     const operations: readonly BatchOperation[] = [

@@ -14,6 +14,10 @@ export interface LoadResult {
 export interface LoadOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Origins that connections are spread over in turn; that of `url` where absent. */
+  readonly origins?: readonly string[];
+  /** The API key of the n-th request, where it is not among `headers`. */
+  readonly key?: (n: number) => string;
   /** The body of the n-th request. */
   readonly body: (n: number) => string;
   /** The session label of the n-th request, where it has one. */
@@ -47,17 +51,17 @@ export async function measureLoad(options: LoadOptions): Promise<LoadResult> {
 }
 
 async function run(options: LoadOptions): Promise<Measured> {
-  const { label, calls = Number.POSITIVE_INFINITY, seconds = Number.POSITIVE_INFINITY } = options;
+  const { calls = Number.POSITIVE_INFINITY, seconds = Number.POSITIVE_INFINITY } = options;
   const { origin, pathname } = new URL(options.url);
+  const { origins = [origin] } = options;
   const until = performance.now() + seconds * 1000;
   const measured: Measured = { latencies: [], firstTokens: [], errors: 0 };
   let count = 0;
-  const common = { "content-type": "application/json", ...options.headers };
-  const drive = async (): Promise<void> => {
-    const client = new Client(origin, { pipelining: 1 });
+  const drive = async (at: string): Promise<void> => {
+    const client = new Client(at, { pipelining: 1 });
     while (count < calls && performance.now() < until) {
       const n = ++count;
-      const headers = label === undefined ? common : { ...common, "x-gateway-session-id": label(n) };
+      const headers = headersOf(options, n);
       const start = performance.now();
       const response = await client.request({ method: "POST", path: pathname, headers, body: options.body(n) });
       let text = "";
@@ -73,6 +77,17 @@ async function run(options: LoadOptions): Promise<Measured> {
     }
     await client.close();
   };
-  await Promise.all(Array.from({ length: options.connections }, drive));
+  await Promise.all(
+    Array.from({ length: options.connections }, (_, each) => drive(origins[each % origins.length] ?? origin)),
+  );
   return measured;
+}
+
+function headersOf({ headers, label, key }: LoadOptions, n: number): Readonly<Record<string, string>> {
+  return {
+    "content-type": "application/json",
+    ...headers,
+    ...(key === undefined ? {} : { "x-api-key": key(n) }),
+    ...(label === undefined ? {} : { "x-gateway-session-id": label(n) }),
+  };
 }

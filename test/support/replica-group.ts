@@ -6,7 +6,7 @@ import { freePort } from "./free-port.ts";
 import { type GatewayOptions, type RunningGateway, startGateway } from "./gateway.ts";
 import { PostgresServer } from "./postgresql.ts";
 
-interface GroupOptions extends Pick<GatewayOptions, "config" | "files"> {
+interface GroupOptions extends Pick<GatewayOptions, "config" | "files" | "limitsShares" | "env"> {
   readonly leaseMs: number;
   /** The database's folder; left out: one that is removed with it. */
   readonly postgresFolder?: string;
@@ -46,7 +46,7 @@ export class ReplicaGroup {
   /** Starts a replica, or one that ended anew on its own folder. */
   async start(index: number, over: MemberOptions = {}): Promise<RunningGateway> {
     const port = over.replicaPort ?? (await freePort());
-    const { config, files, leaseMs } = this.#options;
+    const { config, files, env = {}, limitsShares = false, leaseMs } = this.#options;
     const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${port}, lease_ms: ${leaseMs} }`;
     const member = await startGateway({
       config: `${config}\n${store}\n`,
@@ -56,9 +56,11 @@ export class ReplicaGroup {
         DATABASE_URL: over.databaseUrl ?? this.databaseUrl,
         REPLICA_SECRET: over.secret ?? this.#secret,
         REPLICA_HOST: "127.0.0.1",
+        ...env,
         ...over.env,
       },
       ownProcess: true,
+      limitsShares,
     });
     this.members[index] = member;
     return member;

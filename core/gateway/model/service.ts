@@ -124,6 +124,7 @@ class ProviderAttempt {
     const { api, stream, form, purpose } = request;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
     const call = { candidate: this.#candidate, api, stream, purpose, signal, traceparent };
+    await this.#open.bill.book(this.#candidate);
     const answer = await this.#parts.fleet.call(permission, call);
     this.#charge();
     if (answer.kind === "stream") return this.#streamed(answer, step);
@@ -203,10 +204,15 @@ export class Bill {
     this.#reservation = parts.meter.admit(principal, estimateTokens(this.#content));
   }
 
+  /** Counts what is reserved as used by a provider that is about to be asked. Rejects where a budget needs that and it fails. */
+  book({ provider, model }: Candidate): Promise<void> {
+    return this.#parts.meter.book(this.#reservation, { provider, model });
+  }
+
   /** Settles the usage: as the provider counted it, else counted from the request and the response as far as it came. */
   async settle({ provider, model }: Candidate, counted: TokenUsage | undefined, answer: JsonObject): Promise<void> {
     const usage = counted ?? (await this.#count(answer));
-    this.#parts.meter.settle(this.#reservation, { provider, model, usage });
+    await this.#parts.meter.settle(this.#reservation, { provider, model, usage });
   }
 
   /** Releases the reservation, unless it was settled. */

@@ -238,6 +238,44 @@ describe("UsageMeter", () => {
       expect(refusalOf(agent, 0)?.code).to.equal("BUDGET_EXHAUSTED");
     });
 
+    it("counts after a crash what was sent and not answered, as estimated, and what was answered, as used", async () => {
+      await meter.close();
+      const budgets = [budget({ tokensPerDay: 100 })];
+      const crashed = await open({ budgets });
+      const server = { provider: "p", model: "m" };
+      const [sent, answered, failed, unsent] = [30, 20, 10, 5].map((asked) => crashed.admit(agent, asked));
+      for (const reservation of [sent, answered, failed] as Reservation[]) await crashed.book(reservation, server);
+      // The first provider failed, and another one served.
+      await crashed.book(answered as Reservation, { provider: "q", model: "m" });
+      await crashed.settle(answered as Reservation, {
+        provider: "q",
+        model: "m",
+        usage: { inputTokens: 4, outputTokens: 3 },
+      });
+      crashed.release(failed as Reservation);
+      crashed.release(unsent as Reservation);
+      const next = crashed.admit(agent, 3);
+      await crashed.book(next, server);
+      meter = await open({ budgets });
+      expect(refusalOf(agent, 61)?.data).to.include({ remaining: 100 - 30 - 7 - 3 });
+      expect(refusalOf(agent, 60)).to.equal(null);
+      await crashed.close();
+    });
+
+    it("lets nothing be sent that it cannot write", async () => {
+      await meter.close();
+      const bounded = await open({ budgets: [budget({ tokensPerDay: 100 })] });
+      const [mine, theirs] = [bounded.admit(agent, 10), bounded.admit(stranger, 10)];
+      await store.close();
+      const code = await bounded.book(mine, { provider: "p", model: "m" }).catch((error: GatewayError) => error.code);
+      expect(code).to.equal("EVIDENCE_UNAVAILABLE");
+      // No budget is theirs.
+      await bounded.book(theirs, { provider: "p", model: "m" });
+      await store.open();
+      await bounded.close();
+      meter = await open();
+    });
+
     it("begins anew with its day or its month, and never by setting the clock back", async () => {
       await meter.close();
       const budgets = [budget({ tokensPerDay: 100, tokensPerMonth: 150 })];
