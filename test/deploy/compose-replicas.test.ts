@@ -12,6 +12,7 @@ import { freePort } from "../support/free-port.ts";
 import { PostgresProxy } from "../support/postgresql-proxy.ts";
 import { runProgram } from "../support/program.ts";
 import { eventually, ReplicaSite, SteadyCalls } from "../support/replica-site.ts";
+import { probeReadiness } from "../support/shipped-probe.ts";
 import { type DoctorWorld, openDoctorWorld } from "../unit/cli/doctor/world.ts";
 
 const folderOfFiles = join(repositoryRoot, "core/cli/deploy");
@@ -217,7 +218,7 @@ describe("the balancer of the compose file, before replicas", function () {
     } finally {
       proxy.heal();
     }
-    await eventually("the former owner to forward", async () => (await fetch(`${site.url(0)}/health`)).status === 200);
+    await eventually("the former owner to forward", async () => (await probeReadiness(site.url(0))) === 200);
   });
 
   it("answers calls while the owner is killed, but for those on connections to it", async () => {
