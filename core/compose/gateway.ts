@@ -68,7 +68,7 @@ export class Gateway {
     const parts = await openParts(config, log, owned);
     const live = openLive(parts);
     const console = await openConsole(config, parts, elapsedMs);
-    const routes = routesOf(parts, console);
+    const routes = routesOf(parts, console, owned);
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const) {
@@ -139,9 +139,13 @@ export class Gateway {
 }
 
 /** The routes of each port. Their schemas are compiled here, before anything listens. */
-function routesOf(parts: Parts, console: ConsoleAccess): Readonly<Record<Port, readonly MountedRoute[]>> {
+function routesOf(
+  parts: Parts,
+  console: ConsoleAccess,
+  owned: Ownership | null,
+): Readonly<Record<Port, readonly MountedRoute[]>> {
   const { keyRule, callerRule, fairShare, config } = parts;
-  const health = (): Health => healthOf(parts);
+  const health = (): Health => healthOf(parts, owned);
   const policies = () => parts.chain.active;
   const callerOf = (rawHeaders: readonly string[]) => console.callers.find(rawHeaders)?.principal ?? null;
   const entrances = { keyRule, guard: requestGuardOf(parts), console: console.callers };
@@ -224,7 +228,9 @@ function requestGuardOf({ config: { listen } }: Parts): RequestGuard {
   return new RequestGuard(listen.allowedHosts, listen.allowedOrigins);
 }
 
-function healthOf({ life, ledger }: Parts): Health {
-  const status = life.stopping ? "stopping" : ledger.writable ? "ok" : "degraded";
-  return { status, version: identity.version };
+function healthOf({ life, ledger }: Parts, owned: Ownership | null): Health {
+  const { version } = identity;
+  if (life.stopping) return { status: "stopping", version };
+  if (owned?.isHeld() === false) return { status: "fenced", version };
+  return { status: ledger.writable ? "ok" : "degraded", version };
 }

@@ -67,12 +67,43 @@ describe("the Helm chart", function () {
     expect([own, appVersion]).to.deep.equal([version, version]);
   });
 
-  it("renders what kubernetes.yaml says, whose test is so the chart's as well", async () => {
-    const { "Namespace gateway": namespace, ...expected } = readManifests(
-      readFileSync(join(folder, "kubernetes.yaml"), "utf8"),
-    );
-    expect(namespace).to.not.equal(undefined);
-    expect(readManifests(await render())).to.deep.equal(expected);
+  for (const [name, set] of [
+    ["kubernetes.yaml", "replicas.enabled=false"],
+    ["kubernetes-replicas.yaml", "replicas.enabled=true"],
+  ] as const) {
+    it(`renders what ${name} says, whose test is so the chart's as well`, async () => {
+      const { "Namespace gateway": namespace, ...expected } = readManifests(readFileSync(join(folder, name), "utf8"));
+      expect(namespace).to.not.equal(undefined);
+      expect(readManifests(await render("--set", set))).to.deep.equal(expected);
+    });
+  }
+
+  it("renders as many replicas as an operator sets, with a lease, a witness and volumes of theirs", async () => {
+    const sets = [
+      "replicas.enabled=true",
+      "replicas.count=5",
+      "replicas.databaseSecret=own-database",
+      "volumes.storageClass=fast",
+      "volumes.data=5Gi",
+      "config.store.lease_ms=5000",
+      "config.evidence.witnesses[0].name=outside",
+    ];
+    const manifests = readManifests(await render(...sets.flatMap((set) => ["--set", set])));
+    const text = JSON.stringify(manifests["StatefulSet gateway"]);
+    expect(text).to.include('"replicas":5').and.include('"secretRef":{"name":"own-database"}');
+    expect(text).to.include('"storageClassName":"fast"').and.include('"storage":"5Gi"');
+    const { data } = manifests["ConfigMap gateway"] as { readonly data: { readonly "gateway.yaml": object } };
+    expect(data["gateway.yaml"]).to.deep.include({
+      store: {
+        engine: "postgres",
+        url_env: "DATABASE_URL",
+        secret_env: "REPLICA_SECRET",
+        host_env: "POD_IP",
+        lease_ms: 5000,
+      },
+      evidence: { witnesses: [{ name: "outside" }] },
+    });
+    expect(data["gateway.yaml"]).to.not.have.property("state");
   });
 
   it("keeps the volumes where the release is removed, and starts the gateway anew where its configuration changed", async () => {
@@ -147,7 +178,11 @@ describe("the Helm chart", function () {
       "config.data_dir=/data",
       "config.state.enabled=false",
       "config.evidence.witnesses[0].name=other",
+      "config.store.engine=postgres",
       "replicas=2",
+      "replicas.count=1",
+      "replicas.enabled=true,config.store.engine=leveldb",
+      "replicas.enabled=true,config.state.mark=/mark",
       "host=bad host",
       "networkPolicy.operator=all",
     ]) {

@@ -34,10 +34,10 @@ export const serviceOperations = {
     path: "/health",
     access: "public",
     tag: "service",
-    summary: "Get the health of the gateway; 503 while it stops",
+    summary: "Get the health of the gateway; 503 while it stops, or is a replica that may not own the store any more",
     response: jsonResponse(
       "Its health.",
-      Type.Object({ status: enumOf(["ok", "degraded", "stopping"]), version: anyText }),
+      Type.Object({ status: enumOf(["ok", "degraded", "fenced", "stopping"]), version: anyText }),
     ),
     errors: [],
   },
