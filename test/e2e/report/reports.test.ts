@@ -71,7 +71,7 @@ describe("reports in a relational database", () => {
 
   /** Records that agents leave, over three sessions. */
   async function call(text: string = argument): Promise<void> {
-    const answer = await site.call("add_note", { text }, "agent", text.slice(0, 8));
+    const answer = await site.call("deep", { text }, "agent", text.slice(0, 8));
     expect(answer.status, JSON.stringify(answer)).to.equal(200);
   }
 
@@ -128,7 +128,7 @@ describe("reports in a relational database", () => {
     await expectSame("other");
     expect(
       await rows("SELECT tool, target, decision, effect FROM gateway_record WHERE kind = 'decision' LIMIT 1"),
-    ).to.deep.equal([{ tool: "add_note", target: "remote", decision: "allow", effect: "dispatched" }]);
+    ).to.deep.equal([{ tool: "deep", target: "remote", decision: "allow", effect: "dispatched" }]);
     const metrics = await (await fetch(`${site.gateway.metricsUrl}/metrics`)).text();
     expect(metrics).to.match(/^gateway_report_backlog_records \d+$/m);
   });
