@@ -1,11 +1,20 @@
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { Ledger } from "../evidence/ledger.ts";
 import type { GatewayClock } from "../observe/gateway-clock.ts";
+import type { Log } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import { ReportDatabase } from "../report/database.ts";
 import { ReportFeeder } from "../report/feeder.ts";
-import type { Parts } from "./compose.ts";
+import type { Store } from "../store/open.ts";
+import type { UsageMeter } from "../usage/meter.ts";
 import { elapsedMs } from "./identity.ts";
 
-interface ReportNeeds extends Pick<Parts, "store" | "ledger" | "log" | "metrics" | "meter"> {
+interface ReportNeeds {
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly meter: UsageMeter;
   readonly clock: GatewayClock;
 }
 

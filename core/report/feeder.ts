@@ -102,7 +102,7 @@ export class ReportFeeder {
     this.#options.onResumed();
   }
 
-  /** Where the database is by now is asked again: the last statement may have been committed. */
+  /** Forgets what the database had, and warns once: the last statement may have been committed or not. */
   #pause(cause: unknown): void {
     if (this.#stop.signal.aborted) return;
     this.#positions.clear();
