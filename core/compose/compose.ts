@@ -45,6 +45,7 @@ import { PolicyChain } from "../policy/chain.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import type { Ownership } from "../replica/replica.ts";
+import type { ReportFeeder } from "../report/feeder.ts";
 import { InFlight } from "../road/in-flight.ts";
 import { openSessionControl } from "../session/session-control.ts";
 import type { SessionDirectory } from "../session/session-directory.ts";
@@ -64,6 +65,7 @@ import { elapsedMs, identity, machineTime, newId } from "./identity.ts";
 import { openCollector, openEgress, openFleet, openProviders } from "./outbound.ts";
 import { openApprovals, openDefinitions, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
+import { openReports } from "./reports.ts";
 
 /** The parts of a running gateway. */
 export interface Parts extends Endpoints, AccessParts {
@@ -108,6 +110,8 @@ export interface Parts extends Endpoints, AccessParts {
   readonly live: LiveFeed;
   readonly collector: Telemetry;
   readonly explainer: Explainer;
+  /** Null where no report database is configured. */
+  readonly reportFeeder: ReportFeeder | null;
   readonly life: { stopping: boolean };
 }
 
@@ -177,6 +181,7 @@ export async function openParts(config: GatewayConfig, log: Log, owned: Ownershi
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
   const definitions = openDefinitions(config, { ...evidence, log, fleet, approvals });
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
+  const reportFeeder = await openReports(config, { ...evidence, log, metrics, meter, clock });
   metrics.state.watch({
     evidence: () => ({ writable: evidence.ledger.writable, chains: evidence.ledger.status() }),
     approvals: () => approvals.status(),
@@ -249,6 +254,7 @@ export async function openParts(config: GatewayConfig, log: Log, owned: Ownershi
     sessions,
     live,
     explainer,
+    reportFeeder,
     ...endpoints,
     collector,
     life: { stopping: false },
@@ -361,6 +367,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.tickets.close();
   await parts.approvals.close();
   await parts.pluginPool.close();
+  await parts.reportFeeder?.close();
   await parts.meter.close();
   await parts.attempts.close();
   await parts.collector.close();

@@ -85,6 +85,7 @@ export class Gateway {
       parts.sessionSweep.start();
       parts.retentionSchedule.start();
       parts.fleet.start();
+      parts.reportFeeder?.start();
     } catch (cause) {
       live.close();
       console.sessions.close();

@@ -32,6 +32,8 @@ export function configDigest(config: GatewayConfig): string {
     resilience: resilience.enabled ? resilience : { enabled: false },
     telemetry: telemetryWithoutHeaders(config.telemetry),
     store: storeWithoutSecrets(config.store),
+    // The variable stands for the URL.
+    reports: config.reports === null ? null : { ...config.reports, url: null },
   };
   return contentDigest(canonicalJson(withoutSecrets as unknown as JsonObject));
 }

@@ -23,7 +23,7 @@ import {
   oauthSchema,
   telemetrySchema,
 } from "./server-schema.ts";
-import { dataDirSchema, resilienceSchema, stateSchema, storeSchema } from "./store-schema.ts";
+import { dataDirSchema, reportsSchema, resilienceSchema, stateSchema, storeSchema } from "./store-schema.ts";
 
 /** Every key of `gateway.yaml`. Rules across keys are in `rule.ts`. */
 export const fileSchema = object("The gateway's configuration.", {
@@ -52,6 +52,7 @@ export const fileSchema = object("The gateway's configuration.", {
   approvals: approvalsSchema,
   hooks: hooksSchema,
   resilience: resilienceSchema,
+  reports: reportsSchema,
   telemetry: telemetrySchema,
   limits: limitsSchema,
   log: logSchema,

@@ -53,6 +53,8 @@ export interface GatewayConfig
   readonly hooks: Pick<Sections["hooks"], "capabilities" | "dialects"> & { readonly maxWaitMs: number };
   /** The tenant is null where it is not configured and not clear from the keys: then nobody may make backups. */
   readonly resilience: Sections["resilience"];
+  /** Null where no database is fed. */
+  readonly reports: ReportsConfig | null;
   readonly telemetry: TelemetryConfig;
   /** Null for LevelDB alone. */
   readonly store: StoreConfig | null;
@@ -70,6 +72,13 @@ export interface StoreConfig {
   readonly host: string | null;
   readonly replicaPort: number;
   readonly leaseMs: number;
+}
+
+/** The relational database that records and usage are copied to. */
+interface ReportsConfig {
+  /** May hold a password. */
+  readonly url: string;
+  readonly urlVariable: string;
 }
 
 export type PackConfig = Sections["policy"]["packs"][number];

@@ -157,6 +157,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     },
     telemetry: buildTelemetry(config.telemetry, secrets.telemetry),
     store: buildStore(config.store, secrets.store),
+    reports: buildReports(config.reports, secrets.reports),
   });
 }
 
@@ -175,6 +176,10 @@ function buildStore(
     replicaPort: given(replicaPort, "store.replica_port"),
     leaseMs: given(leaseMs, "store.lease_ms"),
   };
+}
+
+function buildReports({ urlEnv }: Camel<FileForm["reports"]>, url: string | null): GatewayConfig["reports"] {
+  return urlEnv === null ? null : { url: given(url, "reports.url_env"), urlVariable: urlEnv };
 }
 
 /** Renames the keys that the schema names; those that the operator chose stay. */

@@ -42,6 +42,7 @@ export function localConfig({
       webhooks: [],
       telemetry: { values: {}, origins: {} },
       store: { url: null, secret: null, host: null },
+      reports: null,
     },
     resolve("gateway.yaml"),
     null,

@@ -7,6 +7,7 @@ export const optionalPackages = {
   cedar: ["@cedar-policy/cedar-wasm"],
   keyless: ["sigstore"],
   replicas: ["pg"],
+  reports: ["pg"],
   telemetry: [
     "@opentelemetry/api",
     "@opentelemetry/otlp-transformer",

@@ -32,6 +32,8 @@ export interface Secrets {
   readonly telemetry: SourcedValues;
   /** The secrets of replicas; null where the file names none. */
   readonly store: { readonly url: string | null; readonly secret: string | null; readonly host: string | null };
+  /** The URL of the report database; null where the file names none. */
+  readonly reports: string | null;
 }
 
 /** Key characters are those a `Bearer` token can have (RFC 6750), in a number that cannot be guessed. */
@@ -75,10 +77,11 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
     ),
     telemetry: sortOut(reader.headers(draft?.telemetry?.headers_env, "telemetry")),
     store: {
-      url: reader.replica(draft?.store?.url_env, "store.url_env", databaseUrl),
-      secret: reader.replica(draft?.store?.secret_env, "store.secret_env", replicaSecret),
-      host: reader.replica(draft?.store?.host_env, "store.host_env", formats.listen_host),
+      url: reader.fit(draft?.store?.url_env, "store.url_env", databaseUrl),
+      secret: reader.fit(draft?.store?.secret_env, "store.secret_env", replicaSecret),
+      host: reader.fit(draft?.store?.host_env, "store.host_env", formats.listen_host),
     },
+    reports: reader.fit(draft?.reports?.url_env, "reports.url_env", databaseUrl),
   };
 }
 
@@ -124,7 +127,7 @@ class Reader {
     return typeof variable === "string" ? this.#variable(variable, path, clientSecret) : variable;
   }
 
-  replica(variable: string | null | undefined, path: string, fitness: Fitness): string | null {
+  fit(variable: string | null | undefined, path: string, fitness: Fitness): string | null {
     return typeof variable === "string" ? (this.#variable(variable, path, fitness) ?? null) : null;
   }
 

@@ -68,6 +68,15 @@ export const storeSchema = object("The engine that keeps state and evidence.", {
   ),
 });
 
+export const reportsSchema = object("Tables for auditors in a relational database, which the gateway fills.", {
+  url_env: optional(
+    string(
+      "Environment variable that holds the URL of the PostgreSQL database that the records and the usage of all tenants are copied to: `postgres://user:password@host/name`. Left out: none.",
+      { format: "variable" },
+    ),
+  ),
+});
+
 export const resilienceSchema = object("Backups of the whole state except the keys.", {
   enabled: flag(
     "Serve `POST /admin/v1/resilience/backup` and `GET /admin/v1/resilience/backups`. True needs `state.enabled`.",

@@ -140,6 +140,22 @@ export class TicketMetrics {
   }
 }
 
+/** Metrics of the report database. */
+export class ReportMetrics {
+  readonly #backlog: Gauge;
+
+  constructor(registry: MetricRegistry) {
+    this.#backlog = registry.gauge(
+      "gateway_report_backlog_records",
+      "Records that the report database does not have yet; 0 where none is configured",
+    );
+  }
+
+  backlog(records: number): void {
+    this.#backlog.set(records);
+  }
+}
+
 /** The signals exported to a collector. */
 type Signal = "spans" | "metrics";
 /** `failed`: the collector did not accept it. `dropped`: it was never sent, for lack of room or time. */

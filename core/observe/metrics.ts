@@ -5,7 +5,14 @@ import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
 import type { BucketHistogram } from "./bucket-histogram.ts";
-import { EngineMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
+import {
+  EngineMetrics,
+  PluginMetrics,
+  ReportMetrics,
+  SessionMetrics,
+  TelemetryMetrics,
+  TicketMetrics,
+} from "./feature-metrics.ts";
 import { MetricRegistry } from "./metric-registry.ts";
 import {
   type Exemplar,
@@ -39,6 +46,7 @@ export class Metrics implements Subscriber {
   readonly engines: EngineMetrics = new EngineMetrics(this.#registry);
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
   readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
+  readonly reports: ReportMetrics = new ReportMetrics(this.#registry);
   readonly telemetry: TelemetryMetrics = new TelemetryMetrics(this.#registry);
   /** Decisions of rules and policies in shadow mode. */
   readonly shadowLog: ShadowLog = new ShadowLog(this.#registry);

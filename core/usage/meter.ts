@@ -156,6 +156,12 @@ export class UsageMeter {
     return reportUsage(this.#usage.rows(tenant, query.from, query.to), query);
   }
 
+  /** Reads the usage of a tenant from one day to another, both included, by day; everything settled included. */
+  async *rows(tenant: string, from: Day, to: Day): AsyncGenerator<UsageRow> {
+    await this.#usage.flush();
+    yield* this.#usage.rows(tenant, from, to);
+  }
+
   /** Writes the pending counts. Warns where it cannot. */
   async close(): Promise<void> {
     await this.#usage.close().catch(this.#warn);

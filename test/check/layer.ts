@@ -14,7 +14,7 @@ export const layers: readonly (readonly string[])[] = [
   ["plugin"],
   ["policy"],
   ["engine"],
-  ["approval", "session", "kill", "ticket", "manifest", "definition", "usage", "notify", "backup"],
+  ["approval", "session", "kill", "ticket", "manifest", "definition", "usage", "notify", "backup", "report"],
   ["upstream", "provider"],
   ["road"],
   ["explain"],

@@ -185,7 +185,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `egress`, `data_dir`, `state`, `store`, `keys`, `mcp_gateway`, `oauth`, `console`, `upstreams`, `effects`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `hooks`, `resilience`, `telemetry`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `egress`, `data_dir`, `state`, `store`, `keys`, `mcp_gateway`, `oauth`, `console`, `upstreams`, `effects`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `hooks`, `resilience`, `reports`, `telemetry`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -364,6 +364,7 @@ function defaults(source: string): GatewayConfig {
     },
     hooks: { maxWaitMs: 300_000, capabilities: [], dialects: [] },
     resilience: { enabled: false, tenant: null, backupDir: join(dirname(source), "backups"), keep: 7 },
+    reports: null,
     telemetry: {
       endpoint: null,
       protocol: "http/protobuf",
