@@ -41,7 +41,7 @@ interface Server {
   readonly model: string;
 }
 
-/** What served a request, and the tokens it used. */
+/** The server of a request, and the tokens that it used. */
 interface ServedUsage extends Server {
   readonly usage: TokenUsage;
 }
