@@ -2,6 +2,7 @@ import type pg from "pg";
 import { GatewayError } from "../action/error.ts";
 import { requireOptional } from "../config/optional-package.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
+import { describeDatabaseFailure, openPool } from "../store/postgresql.ts";
 
 /** A write of a batch, in the bytes that the store keeps; no value deletes the key. */
 export interface EntryWrite {
@@ -111,18 +112,8 @@ export class ReplicaDatabase {
   /** Opens the database, creating its tables where there are none. Throws STATE_UNUSABLE where it cannot be used. */
   static async open({ url, timeoutMs }: DatabaseOptions): Promise<ReplicaDatabase> {
     requireOptional("replicas", "`store.engine: postgres`", "STATE_UNUSABLE");
-    const { default: driver } = await import("pg");
-    const pool = new driver.Pool({
-      connectionString: url,
-      // The owner's batches, its lease, and a reader.
-      max: 4,
-      connectionTimeoutMillis: timeoutMs,
-      query_timeout: timeoutMs,
-      statement_timeout: timeoutMs,
-      application_name: "agent-governance-gateway",
-    });
-    // A connection that breaks while nothing asks it, idle or between two statements: the next use finds it closed.
-    pool.on("error", () => undefined).on("connect", (client) => client.on("error", () => undefined));
+    // The owner's batches, its lease, and a reader.
+    const pool = await openPool({ url, max: 4, connectMs: timeoutMs, statementMs: timeoutMs });
     const database = new ReplicaDatabase(pool);
     try {
       await database.#createTables();
@@ -130,7 +121,7 @@ export class ReplicaDatabase {
     } catch (cause) {
       await pool.end();
       if (cause instanceof GatewayError) throw cause;
-      const text = `the database of \`store.url_env\` cannot be used (${messageOf(cause)}); check that it runs, and what the variable holds`;
+      const text = `the database of \`store.url_env\` cannot be used (${describeDatabaseFailure(cause)}); check that it runs, and what the variable holds`;
       throw new GatewayError("STATE_UNUSABLE", text, { cause });
     }
   }
@@ -316,11 +307,4 @@ function only<Row>(rows: readonly Row[]): Row {
 
 function unreachable(cause: unknown): never {
   throw new GatewayError("EVIDENCE_UNAVAILABLE", "the database of the replicas did not answer; see the log", { cause });
-}
-
-/** Never the address: it may hold a password. */
-function messageOf(cause: unknown): string {
-  if (cause instanceof AggregateError) return messageOf(cause.errors[0]);
-  const { code, message } = cause as { readonly code?: string; readonly message: string };
-  return code === undefined ? message : `${code}: ${message}`;
 }

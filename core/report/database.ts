@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { GatewayError } from "../action/error.ts";
 import { requireOptional } from "../config/optional-package.ts";
+import { openPool } from "../store/postgresql.ts";
 import type { UsageRow } from "../usage/usage-row.ts";
 import { reportFormat, reportSchema } from "./schema.ts";
 
@@ -84,17 +85,7 @@ export class ReportDatabase {
   /** Loads the driver and connects to nothing yet. Throws CONFIG_INVALID where the driver is not installed. */
   static async load(url: string): Promise<ReportDatabase> {
     requireOptional("reports", "`reports.url_env`", "CONFIG_INVALID");
-    const { default: driver } = await import("pg");
-    const pool = new driver.Pool({
-      connectionString: url,
-      max: 1,
-      connectionTimeoutMillis: connectMs,
-      query_timeout: statementMs,
-      statement_timeout: statementMs,
-      application_name: "agent-governance-gateway",
-    });
-    // A connection that breaks while nothing asks it: the next use finds it closed.
-    pool.on("error", () => undefined).on("connect", (client) => client.on("error", () => undefined));
+    const pool = await openPool({ url, max: 1, connectMs, statementMs });
     const database = new ReportDatabase(pool);
     pool.on("connect", (client) => database.#connected.add(client));
     pool.on("remove", (client) => database.#connected.delete(client));
@@ -185,11 +176,4 @@ async function readFormat(client: pg.PoolClient): Promise<number | undefined> {
 function withoutUnfit(text: string): string {
   if (!text.includes("\\u0000")) return text;
   return text.replaceAll(/\\(?:u0000|.)/g, (found) => (found === "\\u0000" ? "\\ufffd" : found));
-}
-
-/** Describes a failure of the database. Never the address: it may hold a password. */
-export function describeFailure(cause: unknown): string {
-  if (cause instanceof AggregateError) return describeFailure(cause.errors[0]);
-  const { code, message } = cause as { readonly code?: string; readonly message: string };
-  return code === undefined ? message : `${code}: ${message}`;
 }

@@ -6,8 +6,9 @@ import type { EvidenceRecord } from "../evidence/record/record.ts";
 import { StoreView } from "../evidence/record/store-view.ts";
 import { readFirstKept } from "../evidence/tree/pruned-prefix.ts";
 import { backgroundPace, Pace } from "../store/pace.ts";
+import { describeDatabaseFailure } from "../store/postgresql.ts";
 import { addDays, dayOf, type UsageRow } from "../usage/usage-row.ts";
-import { describeFailure, type FedChain, type FeedPosition, type ReportDatabase } from "./database.ts";
+import type { FedChain, FeedPosition, ReportDatabase } from "./database.ts";
 
 interface ReportFeederOptions {
   readonly database: ReportDatabase;
@@ -110,7 +111,7 @@ export class ReportFeeder {
     this.#usageFed.clear();
     this.#usageAtMs = Number.NEGATIVE_INFINITY;
     this.#hasTables = false;
-    if (this.#failures++ === 0) this.#options.onWarning("reports_paused", { cause: describeFailure(cause) });
+    if (this.#failures++ === 0) this.#options.onWarning("reports_paused", { cause: describeDatabaseFailure(cause) });
   }
 
   #reportBacklog(): void {
