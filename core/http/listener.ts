@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Koa from "koa";
-import { GatewayError } from "../action/error.ts";
+import { portFault, portSetting } from "../config/port-fault.ts";
 
 interface ListenerLimits {
   readonly headersMs: number;
@@ -73,7 +73,7 @@ export class Listener {
     if (upgrade !== null) acceptUpgrades(server, upgrade);
     return new Promise((resolve, reject) => {
       const listener = new Listener(server, app.callback());
-      server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
+      server.once("error", (cause) => reject(portFault(host, port, portSetting, cause)));
       server.listen(port, host, () => resolve(listener));
     });
   }
@@ -131,15 +131,6 @@ export class Listener {
       };
     });
   }
-}
-
-function portFault(host: string, port: number, cause: NodeJS.ErrnoException): GatewayError {
-  const why = cause.code === "EADDRINUSE" ? "another process listens there" : (cause.code ?? "unknown cause");
-  const next =
-    cause.code === "EADDRINUSE"
-      ? "; stop it, or choose another port: `listen` in the configuration, `--port` without one"
-      : "";
-  return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
 }
 
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {

@@ -1,7 +1,7 @@
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import { connect, createServer, type Server, type TLSSocket } from "node:tls";
-import { GatewayError } from "../action/error.ts";
 import { isJsonObject } from "../action/json.ts";
+import { portFault } from "../config/port-fault.ts";
 import { deriveReplicaKey } from "./shared-key.ts";
 
 /** The ports whose connections replicas forward. */
@@ -61,10 +61,7 @@ export class ReplicaChannel {
     const channel = new ReplicaChannel(options);
     const { host, port } = options;
     return new Promise((resolve, reject) => {
-      channel.#server.once("error", (cause: NodeJS.ErrnoException) => {
-        const text = `${host}:${port}: ${cause.code ?? cause.message}; choose another \`store.replica_port\``;
-        reject(new GatewayError("PORT_UNAVAILABLE", text, { cause }));
-      });
+      channel.#server.once("error", (cause) => reject(portFault(host, port, "`store.replica_port`", cause)));
       channel.#server.listen(port, host, () => resolve(channel));
     });
   }

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { GatewayError } from "../action/error.ts";
+import { portFault, portSetting } from "../config/port-fault.ts";
 import type { Door } from "./channel.ts";
 
 interface StandbyPortOptions {
@@ -43,9 +43,7 @@ export class StandbyPort {
     const standby = new StandbyPort(options);
     const { host, port } = options;
     return new Promise((resolve, reject) => {
-      standby.#server.once("error", (cause: NodeJS.ErrnoException) => {
-        reject(new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${cause.code ?? cause.message}`, { cause }));
-      });
+      standby.#server.once("error", (cause) => reject(portFault(host, port, portSetting, cause)));
       standby.#server.listen(port, host, () => resolve(standby));
     });
   }
