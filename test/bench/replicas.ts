@@ -31,15 +31,13 @@ interface SetUp {
   readonly database: PostgresServer | null;
 }
 
-/** Microseconds of processor time and bytes. */
+/** Microseconds of processor time, and bytes of the database's log. */
 interface Cost {
   readonly ownerMainUs: number;
   readonly ownerOtherUs: number;
   readonly forwarderUs: number;
   readonly postgresUs: number;
   readonly walBytes: number;
-  /** Charged for storage, of all processes. */
-  readonly writtenBytes: number;
 }
 
 interface Cell extends LoadResult {
@@ -65,7 +63,7 @@ write(`load ${loadavg()[0]?.toFixed(1)} before; ${warmCalls} calls to warm each,
 write(
   tableHead([
     ...["set-up", "tenants", "connections", "calls/s", "p50 ms", "p99 ms", "records a commit"],
-    ...["owner µs", "forwarding µs", "PostgreSQL µs", "WAL B", "written B", "errors"],
+    ...["owner µs", "forwarding µs", "PostgreSQL µs", "WAL B", "errors"],
   ]),
 );
 
@@ -148,15 +146,14 @@ async function measureCell({ gateways, database }: SetUp, load: Parameters<typeo
       forwarderUs: each(forwarders.mainUs + forwarders.otherUs),
       postgresUs: each(servers.mainUs + servers.otherUs),
       walBytes: each(walAfter - wal),
-      writtenBytes: each(ownCost.writtenBytes + forwarders.writtenBytes + servers.writtenBytes),
     },
   };
 }
 
-function sumCosts(usages: readonly ProcessUsage[]): ProcessCost {
+function sumCosts(usages: readonly ProcessUsage[]): Pick<ProcessCost, "mainUs" | "otherUs"> {
   const costs = usages.filter(({ pid }) => isRunning(pid)).map(costSince);
-  const sum = (figure: keyof ProcessCost): number => costs.reduce((total, cost) => total + cost[figure], 0);
-  return { mainUs: sum("mainUs"), otherUs: sum("otherUs"), writtenBytes: sum("writtenBytes") };
+  const sum = (figure: "mainUs" | "otherUs"): number => costs.reduce((total, cost) => total + cost[figure], 0);
+  return { mainUs: sum("mainUs"), otherUs: sum("otherUs") };
 }
 
 /** The processes of the database server that stay, and those of connections, which end when they were idle for some seconds. */
@@ -193,8 +190,7 @@ function rowOf(names: readonly (string | number)[], { cost, ...cell }: Cell): st
     cell.batchRecords.toFixed(1),
   ];
   const times = [cost.ownerMainUs + cost.ownerOtherUs, cost.forwarderUs, cost.postgresUs];
-  const bytes = [cost.walBytes, cost.writtenBytes];
-  return tableRow([...names, ...speed, ...[...times, ...bytes].map((figure) => figure.toFixed(0)), cell.errors]);
+  return tableRow([...names, ...speed, ...[...times, cost.walBytes].map((figure) => figure.toFixed(0)), cell.errors]);
 }
 
 /** The rate at which each part has no more to give, from what a call costs it. */
