@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../support/free-port.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { PostgresServer } from "../support/postgresql.ts";
+import { replicaStore } from "../support/replica-store.ts";
 import { scrape } from "../support/scrape.ts";
 import { type LoadResult, measureLoad } from "./load.ts";
 import { costSince, type ProcessCost, type ProcessUsage, usageOf } from "./process-cost.ts";
@@ -88,13 +88,9 @@ await postgres.stop();
 servers.stop();
 
 async function startReplica(): Promise<RunningGateway> {
-  const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()} }`;
-  const env = {
-    DATABASE_URL: databaseUrl,
-    REPLICA_SECRET: "bench-secret-not-a-secret-".repeat(2),
-    REPLICA_HOST: "127.0.0.1",
-  };
-  return startGateway({ ownProcess: true, config: `${common}\n${store}\n`, env });
+  const secret = "bench-secret-not-a-secret-".repeat(2);
+  const store = replicaStore({ url: databaseUrl, secret });
+  return startGateway({ ownProcess: true, config: `${common}\n${store.config}`, env: store.env });
 }
 
 /** Prints a row for each number of tenants and connections. Returns the cell that the model is made of. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { freePort } from "./free-port.ts";
 import { type GatewayOptions, type RunningGateway, startGateway } from "./gateway.ts";
 import { PostgresServer } from "./postgresql.ts";
+import { replicaStore } from "./replica-store.ts";
 
 interface GroupOptions extends Pick<GatewayOptions, "config" | "files" | "limitsShares" | "env"> {
   readonly leaseMs: number;
@@ -47,18 +48,13 @@ export class ReplicaGroup {
   async start(index: number, over: MemberOptions = {}): Promise<RunningGateway> {
     const port = over.replicaPort ?? (await freePort());
     const { config, files, env = {}, limitsShares = false, leaseMs } = this.#options;
-    const store = `store: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${port}, lease_ms: ${leaseMs} }`;
+    const url = over.databaseUrl ?? this.databaseUrl;
+    const store = replicaStore({ url, secret: over.secret ?? this.#secret, port, leaseMs });
     const member = await startGateway({
-      config: `${config}\n${store}\n`,
+      config: `${config}\n${store.config}`,
       ...(files === undefined ? {} : { files }),
       folder: this.folderOf(index),
-      env: {
-        DATABASE_URL: over.databaseUrl ?? this.databaseUrl,
-        REPLICA_SECRET: over.secret ?? this.#secret,
-        REPLICA_HOST: "127.0.0.1",
-        ...env,
-        ...over.env,
-      },
+      env: { ...store.env, ...env, ...over.env },
       ownProcess: true,
       limitsShares,
     });

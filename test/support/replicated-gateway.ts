@@ -3,6 +3,7 @@ import { mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { GatewayOptions, RunningGateway } from "./gateway.ts";
 import { PostgresServer } from "./postgresql.ts";
+import { replicaStore } from "./replica-store.ts";
 import { RoundRobin } from "./round-robin.ts";
 
 /** What the replicas on one folder share for as long as this process lives. */
@@ -31,13 +32,10 @@ export async function startReplicas(
   options: GatewayOptions,
   start: (folder: string, owned: boolean, options: GatewayOptions) => Promise<RunningGateway>,
 ): Promise<RunningGateway> {
-  const { url, secret } = await sharedOf(folder);
-  const store =
-    "store: { engine: postgres, url_env: TEST_DATABASE_URL, secret_env: TEST_REPLICA_SECRET, " +
-    "host_env: TEST_REPLICA_HOST, replica_port: 0, lease_ms: 5000 }";
-  const env = { ...options.env, TEST_DATABASE_URL: url, TEST_REPLICA_SECRET: secret, TEST_REPLICA_HOST: "127.0.0.1" };
+  const store = replicaStore({ ...(await sharedOf(folder)), leaseMs: 5_000 });
+  const env = { ...options.env, ...store.env };
   // A port that the test chose is the load balancer's.
-  const config = `${options.config.replace(/_port: \d+/g, "_port: 0")}\n${store}\n`;
+  const config = `${options.config.replace(/_port: \d+/g, "_port: 0")}\n${store.config}`;
   const members: RunningGateway[] = [await start(folder, owned, { ...options, config, env })];
   const folders = Array.from({ length: count - 1 }, (_, index) => `${folder}-replica-${index + 1}`);
   try {
