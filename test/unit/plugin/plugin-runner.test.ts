@@ -147,7 +147,7 @@ describe("a plugin whose calls may run in the pool", () => {
 
   it("does not blame the plugin where the pool has no room", async () => {
     const full = { maxWaitMs: 0, call: () => Promise.reject(new PluginBreach("overloaded", "no room")) };
-    const policy = await open(moduleOf(works), { pool: full, sliceFuel: 80_000 });
+    const policy = await open(moduleOf(works), { pool: full, sliceFuel: 80_000, elapsedMs: () => 0 });
     for (let round = 0; round < 9; round++) {
       expect((await rejection(Promise.resolve(policy.evaluate(long)))).message).to.match(/^overloaded/);
     }
