@@ -6,6 +6,7 @@ import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import type { UpstreamSettings } from "../config/gateway-config.ts";
+import { readFault } from "../evidence/record/store-view.ts";
 import type { Store } from "../store/open.ts";
 import {
   type DefinitionReview,
@@ -101,7 +102,10 @@ export class DefinitionStore {
     });
   }
 
-  /** Runs a look at, or a change of, a tenant's definitions after those before it. */
+  /**
+   * Runs a look at, or a change of, a tenant's definitions after those before it. Rejects with EVIDENCE_UNAVAILABLE where the
+   * store fails.
+   */
   async inTurn<T>(tenant: string, change: (known: TenantDefinitions) => Promise<T>): Promise<T> {
     const before = this.#turns.get(tenant) ?? Promise.resolve();
     const turn = before.then(async () => change(await this.#load(tenant)));
@@ -109,7 +113,11 @@ export class DefinitionStore {
       tenant,
       turn.catch(() => undefined),
     ); // those after it run nonetheless
-    return turn;
+    try {
+      return await turn;
+    } catch (error) {
+      throw readFault(error);
+    }
   }
 
   /** Reads the pinned definition of a tool. Rejects with STATE_UNUSABLE for a damaged entry. */

@@ -7,7 +7,7 @@ import { entryKey } from "../../../core/definition/entry.ts";
 import type { PublishedTool } from "../../../core/definition/published-tool.ts";
 import { readEvents } from "../../../core/evidence/chain/session-record.ts";
 import { reviewer } from "../../support/approval-world.ts";
-import { LedgerWorld } from "../../support/ledger-world.ts";
+import { LedgerWorld, rejection } from "../../support/ledger-world.ts";
 
 const agent = reviewer("agent");
 
@@ -35,11 +35,11 @@ describe("DefinitionStore", () => {
 
   afterEach(() => world.remove());
 
-  function open(over: Partial<DefinitionLog> = {}): DefinitionStore {
+  function open(over: Partial<DefinitionLog> = {}, database = world.store): DefinitionStore {
     const upstreams = ["math", "mail"].map((name) => ({ name, definitions: { pin: true, newTools: "pin" as const } }));
     const recording: DefinitionLog = { recordEvent: (...event) => log.recordEvent(...event), ...over };
     const onWithheld = async (): Promise<void> => undefined;
-    return new DefinitionStore({ store: world.store, log: recording, clock: world.clock.now, upstreams, onWithheld });
+    return new DefinitionStore({ store: database, log: recording, clock: world.clock.now, upstreams, onWithheld });
   }
 
   async function events(): Promise<readonly JsonObject[]> {
@@ -120,6 +120,23 @@ describe("DefinitionStore", () => {
     expect(changed.standings.size).to.equal(0);
     await store.judge(agent, [changed]);
     expect(findingsOf(changed)).to.deep.equal(["changed"]);
+  });
+
+  it("says that the store cannot be read, or written, where the database finds damage [S46]", async () => {
+    const damage = Object.assign(new Error("000005.ldb, byte 17: checksum"), { code: "LEVEL_CORRUPTION" });
+    for (const method of ["iterator", "batch"] as const) {
+      const failing = new Proxy(world.store, {
+        get(of, name) {
+          if (name === method) throw damage;
+          const value = Reflect.get(of, name);
+          return typeof value === "function" ? value.bind(of) : value;
+        },
+      });
+      const tool = toolOf("add");
+      const fault = await rejection(open({}, failing).judge(agent, [tool]));
+      expect(fault).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: damage });
+      expect(tool.standings.size).to.equal(0);
+    }
   });
 
   it("refuses a damaged entry, and whatever it is asked then", async () => {
