@@ -99,7 +99,8 @@ RETURNING tenant`;
  * Everything that replicas share, in PostgreSQL 13 or later: the lease that names the owner, every entry of the store, the marks of the
  * chains, and the sealed key files. Only the owner writes, and every write checks its epoch in its own transaction.
  *
- * Rejects with EVIDENCE_UNAVAILABLE where the database does not answer in time, or the epoch has passed. A write that was not
+ * What is written is on the database's disk when a method resolves. Rejects with EVIDENCE_UNAVAILABLE where the database does not
+ * answer in time, or the epoch has passed. A write that was not
  * answered may have been committed: read the changes before anything else is written.
  */
 export class ReplicaDatabase {
@@ -113,7 +114,8 @@ export class ReplicaDatabase {
   static async open({ url, timeoutMs }: DatabaseOptions): Promise<ReplicaDatabase> {
     requireOptional("replicas", "`store.engine: postgres`", "STATE_UNUSABLE");
     // The owner's batches, its lease, and a reader.
-    const pool = await openPool({ url, max: 4, connectMs: timeoutMs, statementMs: timeoutMs });
+    const limits = { max: 4, connectMs: timeoutMs, statementMs: timeoutMs };
+    const pool = await openPool({ url, ...limits, onConnect: requireDurability });
     const database = new ReplicaDatabase(pool);
     try {
       await database.#createTables();
@@ -279,6 +281,20 @@ export class ReplicaDatabase {
 }
 
 const leaseLost = "another replica owns the store";
+
+const durability = `
+SELECT current_setting('fsync') AS fsync, set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)`;
+
+/**
+ * Has the server write what a connection commits to its disk before it answers, also where it is set to answer first. Throws
+ * STATE_UNUSABLE for a server that leaves the moment of writing to its system.
+ */
+async function requireDurability(client: pg.ClientBase): Promise<void> {
+  const { fsync } = only((await client.query<{ readonly fsync: string }>(durability)).rows);
+  if (fsync === "on") return;
+  const text = `expected a database with \`fsync = on\`, got \`${fsync}\`: a crash loses what was acknowledged; set it in postgresql.conf`;
+  throw new GatewayError("STATE_UNUSABLE", text);
+}
 
 /** Entries that changed after a batch, page by page. */
 async function* pagesAfter(client: pg.PoolClient, after: number): AsyncIterable<readonly EntryWrite[]> {

@@ -98,11 +98,7 @@ export class ReportDatabase {
     try {
       await client.query("BEGIN");
       await client.query("SELECT pg_advisory_xact_lock($1)", [schemaLock]);
-      const found = await readFormat(client);
-      if (found !== undefined && found !== reportFormat) {
-        const text = `expected report tables of format \`${reportFormat}\`, got \`${found}\`; use the version that made them, or another database`;
-        throw new GatewayError("STATE_UNUSABLE", text);
-      }
+      await hasTables(client);
       await client.query(reportSchema);
       await client.query("COMMIT");
       client.release();
@@ -111,6 +107,11 @@ export class ReportDatabase {
       client.release(true);
       throw cause;
     }
+  }
+
+  /** False where the tables are missing. Throws STATE_UNUSABLE where another version has changed them. */
+  hasTables(): Promise<boolean> {
+    return hasTables(this.#pool);
   }
 
   async readPosition({ chain }: FedChain): Promise<FeedPosition> {
@@ -165,11 +166,14 @@ export class ReportDatabase {
   }
 }
 
-async function readFormat(client: pg.PoolClient): Promise<number | undefined> {
+async function hasTables(client: Pick<pg.ClientBase, "query">): Promise<boolean> {
   const { rows: tables } = await client.query("SELECT 1 WHERE to_regclass('gateway_report') IS NOT NULL");
-  if (tables.length === 0) return undefined;
+  if (tables.length === 0) return false;
   const { rows } = await client.query<{ readonly format: number }>("SELECT format FROM gateway_report");
-  return rows[0]?.format;
+  const found = rows[0]?.format;
+  if (found === reportFormat) return true;
+  const text = `expected report tables of format \`${reportFormat}\`, got \`${found}\`; use the version that made them, or another database`;
+  throw new GatewayError("STATE_UNUSABLE", text);
 }
 
 /** PostgreSQL keeps no U+0000 in a text; the table has the replacement character there. */

@@ -9,10 +9,12 @@ interface PoolOptions {
   readonly connectMs: number;
   /** Time after which a statement is not answered. */
   readonly statementMs: number;
+  /** Awaited before a new connection is used; where it rejects, so does what the connection was for. */
+  readonly onConnect?: (client: pg.ClientBase) => Promise<void>;
 }
 
 /** Loads the driver, an optional package, and makes a pool, which connects when it is first used. */
-export async function openPool({ url, max, connectMs, statementMs }: PoolOptions): Promise<pg.Pool> {
+export async function openPool({ url, max, connectMs, statementMs, onConnect }: PoolOptions): Promise<pg.Pool> {
   const { default: driver } = await import("pg");
   const pool = new driver.Pool({
     connectionString: url,
@@ -21,6 +23,7 @@ export async function openPool({ url, max, connectMs, statementMs }: PoolOptions
     query_timeout: statementMs,
     statement_timeout: statementMs,
     application_name: "agent-governance-gateway",
+    onConnect,
   });
   // A connection that breaks while nothing asks it, idle or between two statements: the next use finds it closed.
   return pool.on("error", () => undefined).on("connect", (client) => client.on("error", () => undefined));

@@ -4,6 +4,7 @@ import { isLoopback } from "../../config/repetition.ts";
 import { checkBackups } from "./backup.ts";
 import { checkSignIn } from "./console.ts";
 import { checkData } from "./data-folder.ts";
+import { checkDatabase, checkReports } from "./database.ts";
 import { checkEnforcement } from "./enforcement.ts";
 import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
@@ -39,6 +40,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   disk: checkDisk,
   "disk sync": checkSync,
   data: checkData,
+  database: checkDatabase,
   mark: checkMark,
   backups: checkBackups,
   extensions: checkExtensions,
@@ -50,6 +52,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   webhooks: checkWebhooks,
   collector: checkCollector,
   witnesses: checkWitnesses,
+  reports: checkReports,
 };
 
 const maxCheckMs = 30_000;

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GatewayError } from "../../action/error.ts";
 import { VerifyingKey } from "../../action/signing-key.ts";
-import type { StoreConfig } from "../../config/gateway-config.ts";
 import { loadChain } from "../../evidence/chain/chain-load.ts";
 import { openKeyStores } from "../../evidence/key/key-folder.ts";
 import { evidenceOperations } from "../../evidence/operation.ts";
@@ -21,7 +20,7 @@ import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quan
 export const checkData: DoctorCheck = async (target) => {
   const { dataDir, state, store } = target.config;
   if (!state.enabled) return [ok("none: state is in memory")];
-  if (store !== null) return checkDatabase(store);
+  if (store !== null) return [ok("a copy of the replicas' database")];
   const found = await stat(dataDir).catch((cause: NodeJS.ErrnoException) => cause.code);
   if (found === "ENOENT") return [ok(`\`${dataDir}\` is created at the first start`)];
   if (typeof found !== "object")
@@ -34,21 +33,6 @@ export const checkData: DoctorCheck = async (target) => {
   }
   return target.holder === null ? checkAtRest(dataDir) : checkRunning(target, target.holder);
 };
-
-/** Checks whether replicas can use their database, and whether one of them serves. The data folder is a copy of it. */
-async function checkDatabase({ url, urlVariable, leaseMs }: StoreConfig): Promise<readonly DoctorFinding[]> {
-  const { ReplicaDatabase } = await import("../../replica/database.ts");
-  try {
-    const database = await ReplicaDatabase.open({ url, timeoutMs: leaseMs });
-    const { isHeld, address, use } = await database.readLease().finally(() => database.close());
-    if (use !== "serving")
-      return [fail(`the database of ${urlVariable} is \`${use}\``, "see `gateway store migrate --help`")];
-    return [ok(isHeld ? `the replica at ${address} owns the store` : "no replica owns the store now")];
-  } catch (cause) {
-    const { message } = GatewayError.from(cause);
-    return [fail(message, `start PostgreSQL, and check what ${urlVariable} holds`)];
-  }
-}
 
 async function checkAtRest(dataDir: string): Promise<readonly DoctorFinding[]> {
   const isNew = (await stat(`${dataDir}/state`).catch(() => undefined)) === undefined;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReplicaDatabase } from "../../../core/replica/database.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { PostgresServer } from "../../support/postgresql.ts";
 import { PostgresProxy } from "../../support/postgresql-proxy.ts";
 import { eventually, ReplicaSite, type Sent, sayOutage } from "../../support/replica-site.ts";
@@ -119,6 +120,47 @@ describe("the database of two replicas", () => {
       if (end !== "answered") expect(end, mark).to.be.oneOf(["EVIDENCE_UNAVAILABLE", "none"]);
     expect(sent.some(({ end }) => end === "EVIDENCE_UNAVAILABLE")).to.equal(true);
     await expectRecovered(sent);
+  });
+});
+
+describe("a database that is set to answer before it has written", () => {
+  let site: ReplicaSite;
+
+  before(async () => {
+    site = await ReplicaSite.create(leaseMs);
+    await set("synchronous_commit", "off");
+    // It would write by itself what it had answered, five times a second.
+    await set("wal_writer_delay", "10000");
+  });
+
+  after(() => site.stop());
+
+  async function set(name: string, value: string): Promise<void> {
+    for (const statement of [`ALTER SYSTEM SET ${name} = ${value}`, "SELECT pg_reload_conf()"]) {
+      const { code, stderr } = await site.group.postgres.sql(statement);
+      expect(code, stderr).to.equal(0);
+    }
+  }
+
+  it("writes the gateway's batches first: a kill of it loses nothing that was acknowledged [S87]", async () => {
+    await site.group.start(0);
+    const sent = [...(await site.serves())];
+    for (let turn = 0; turn < 5; turn++) sent.push(await site.call(site.url(0), `answered-${turn}`));
+    await site.group.postgres.halt("kill -9");
+    await site.group.postgres.resume();
+    sent.push(...(await site.serves()));
+    await site.expectSettled(sent);
+    await site.expectOneChain();
+    expect(sent.at(-1)?.end).to.equal("answered");
+    // A copy of its own, made of what the database kept.
+    await site.group.start(1);
+    await site.expectSettled(sent, 1);
+  });
+
+  it("is refused by name where it never makes sure that its system has written [S87]", async () => {
+    await set("fsync", "off");
+    const refused = await rejection(site.group.start(2));
+    expect(refused.message).to.include("expected a database with `fsync = on`, got `off`");
   });
 });
 

@@ -140,7 +140,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
     const found = await runChecks(await world.target(), 100);
     const late = found.filter(({ text }) => text.includes("no end within 100 ms"));
     expect(late.map(({ check, status }) => `${check} ${status}`)).to.include("clock fail");
-    expect(found.at(-1)?.check).to.equal("witnesses");
+    expect(found.at(-1)?.check).to.equal("reports");
   });
 
   it("takes a check that breaks for one that failed", async () => {
