@@ -55,7 +55,9 @@ export class EvidenceReader {
   }
 
   async #ask<T>(method: string, path: string): Promise<T> {
-    const response = await fetch(this.#url + path, { method, headers: { "x-api-key": this.#key } });
+    // A connection that was kept may be one that a replica forwarded: it ends with its owner.
+    const headers = { "x-api-key": this.#key, connection: "close" };
+    const response = await fetch(this.#url + path, { method, headers });
     const text = await response.text();
     if (response.status !== 200) throw new Error(`expected 200 of ${method} ${path}, got ${response.status}: ${text}`);
     return JSON.parse(text) as T;
