@@ -73,7 +73,7 @@ async function serveReplica(
       await serveOwned(started, owned, log, stopped).finally(() => owned.release());
     }
   } finally {
-    await replica.close();
+    await replica.close(started.limits.drainMs);
   }
 }
 

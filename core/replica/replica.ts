@@ -104,7 +104,7 @@ export class Replica {
       await replica.#listen();
       return replica;
     } catch (cause) {
-      await replica?.close();
+      await replica?.close(0);
       if (replica === undefined) await database.close();
       throw cause;
     }
@@ -136,9 +136,9 @@ export class Replica {
     }
   }
 
-  /** Forwards no more. Call it once nothing is owned. */
-  async close(): Promise<void> {
-    for (const standby of this.#standby.values()) standby.close();
+  /** Lets what it forwards be answered for `drainMs`, then forwards no more. Call it once nothing is owned. */
+  async close(drainMs: number): Promise<void> {
+    await Promise.all([...this.#standby.values()].map((standby) => standby.close(drainMs)));
     await this.#channel.close();
     await this.#database.close();
   }

@@ -19,21 +19,36 @@ interface StandbyPortOptions {
   readonly refuse: (socket: Socket) => void;
 }
 
+/** A client's connection that is joined to one with the owner. */
+interface Passage {
+  readonly owner: Socket;
+  /** True while the client has sent what the owner has not answered. */
+  isAwaited: boolean;
+  /** When something passed last. */
+  movedMs: number;
+}
+
 const retryMs = 100;
+/** An answer may come in parts. */
+const quietMs = 1_000;
 /** Time for which a client may still read and send when the owner has ended the connection. */
 const lingerMs = 5_000;
 
 /** A port of a replica that is not the owner: what comes there is passed on to the owner, byte by byte. */
 export class StandbyPort {
+  readonly #options: StandbyPortOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #passages = new Set<Passage>();
+  #isClosing = false;
 
   private constructor(options: StandbyPortOptions) {
+    this.#options = options;
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
       socket.on("error", () => socket.destroy());
-      void forward(socket, options);
+      void this.#forward(socket);
     });
     this.#server.maxConnections = options.maxConnections;
   }
@@ -61,34 +76,52 @@ export class StandbyPort {
     this.#server.close();
   }
 
-  close(): void {
+  /**
+   * Stops accepting, and ends each connection once its client has been answered, as far as bytes tell: they are not read. After
+   * `drainMs` it ends them all.
+   */
+  async close(drainMs: number): Promise<void> {
+    const { elapsedMs } = this.#options;
     this.#server.close();
+    this.#isClosing = true;
+    for (const untilMs = elapsedMs() + drainMs; this.#sockets.size > 0 && elapsedMs() < untilMs; await sleep(retryMs)) {
+      for (const { owner, isAwaited, movedMs } of this.#passages) {
+        if (!isAwaited && elapsedMs() - movedMs >= quietMs) owner.destroy();
+      }
+    }
     for (const socket of this.#sockets) socket.destroy();
   }
-}
 
-/** Nothing of the client's is read before it is known who serves it: so a try that failed has sent nothing, and is made again. */
-async function forward(socket: Socket, options: StandbyPortOptions): Promise<void> {
-  const { patienceMs, elapsedMs, ownDoor, connect, refuse } = options;
-  const client = socket.remoteAddress ?? "";
-  // By the clock: where packets are lost, a single try takes seconds.
-  const untilMs = elapsedMs() + patienceMs;
-  while (!socket.destroyed) {
-    const door = ownDoor();
-    if (door !== undefined) return door(socket);
-    const owner = await connect(client).catch(() => undefined);
-    if (owner !== undefined) return join(socket, owner);
-    if (elapsedMs() >= untilMs) return refuse(socket);
-    await sleep(retryMs);
+  /** Nothing of the client's is read before it is known who serves it: so a try that failed has sent nothing, and is made again. */
+  async #forward(socket: Socket): Promise<void> {
+    const { patienceMs, elapsedMs, ownDoor, connect, refuse } = this.#options;
+    const client = socket.remoteAddress ?? "";
+    // By the clock: where packets are lost, a single try takes seconds.
+    const untilMs = elapsedMs() + patienceMs;
+    while (!socket.destroyed) {
+      const door = ownDoor();
+      if (door !== undefined) return door(socket);
+      const owner = await connect(client).catch(() => undefined);
+      if (owner !== undefined) return this.#join(socket, owner);
+      if (this.#isClosing || elapsedMs() >= untilMs) return refuse(socket);
+      await sleep(retryMs);
+    }
   }
-}
 
-/** Each side ends when the other has. */
-function join(client: Socket, owner: Socket): void {
-  client.once("close", () => owner.destroy());
-  owner.once("close", () => finish(client));
-  client.pipe(owner);
-  owner.pipe(client);
+  /** Each side ends when the other has. */
+  #join(client: Socket, owner: Socket): void {
+    const { elapsedMs } = this.#options;
+    const passage: Passage = { owner, isAwaited: false, movedMs: elapsedMs() };
+    const moved = (isAwaited: boolean) => (): void => void Object.assign(passage, { isAwaited, movedMs: elapsedMs() });
+    this.#passages.add(passage);
+    client.once("close", () => owner.destroy());
+    owner.once("close", () => {
+      this.#passages.delete(passage);
+      finish(client);
+    });
+    client.on("data", moved(true)).pipe(owner);
+    owner.on("data", moved(false)).pipe(client);
+  }
 }
 
 /** Reads on until the client has ended, too: one that still sends would be reset, and lose what it was told last. */

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { expect } from "chai";
 import { WebSocket } from "ws";
-import { ReplicaSite } from "../../support/replica-site.ts";
+import { Agent } from "../../support/agent.ts";
+import { eventually, ReplicaSite } from "../../support/replica-site.ts";
 import { siteKey } from "../../support/site.ts";
 
 describe("a connection that another replica forwards", () => {
@@ -12,6 +13,21 @@ describe("a connection that another replica forwards", () => {
   });
 
   after(() => site.stop());
+
+  it("is answered where that replica is stopped meanwhile, and one that waits for nothing ends with it [S86]", async () => {
+    const at = 1 - site.group.owner();
+    const idle = new Agent(site.url(at), siteKey, "idle");
+    expect((await idle.call("echo")).status).to.equal(200);
+    const calling = site.call(site.url(at), "in-flight", { wait_ms: 3_000 });
+    await eventually("the call to be dispatched", async () => (await site.reached()).includes("in-flight"));
+    const stopping = site.group.member(at).stop();
+    await eventually("the port to be closed", async () => (await site.call(site.url(at), "new")).end === "none");
+    expect((await calling).end).to.equal("answered");
+    expect(await stopping).to.equal(0);
+    await idle.hangUp();
+    await site.group.start(at);
+    await site.expectSettled([await calling], 1 - at);
+  });
 
   it("is told why the owner ends it, also while its client still sends", async () => {
     const url = site.url(1 - site.group.owner()).replace("http", "ws");
