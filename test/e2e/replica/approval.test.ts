@@ -63,8 +63,7 @@ describe("a call that is held, on three replicas", () => {
     expect(await order((at + 1) % 3, "rita", `approvals/${held}/approve`)).to.equal(200);
     expect(await reached(mark)).to.equal(0);
     const answers = await Promise.all(Array.from({ length: retries }, (_, turn) => call(turn % 3, "echo", { mark })));
-    const executed = answers.filter(({ result, error }) => error === undefined && result?.isError !== true);
-    expect([executed.length, await reached(mark)], mark).to.deep.equal([1, 1]);
+    expect([executed(answers), await reached(mark)], mark).to.deep.equal([1, 1]);
   }
 
   for (let round = 1; round <= roundsOf(2, 200); round++) {
@@ -90,11 +89,13 @@ describe("a call that is held, on three replicas", () => {
     expect(await order((killed + 1) % 3, "rita", `approvals/${held}/approve`)).to.equal(200);
     await group.member(killed).kill9();
     const others = [(killed + 1) % 3, (killed + 2) % 3];
-    const answers = await Promise.all(
-      Array.from({ length: retries }, (_, turn) => call(others[turn % 2] as number, "echo", { mark })),
-    );
-    const executed = answers.filter(({ result, error }) => error === undefined && result?.isError !== true);
-    expect([executed.length, await reached(mark)]).to.deep.equal([1, 1]);
+    // As a replica that finds no owner in time says.
+    const retry = async (index: number): Promise<Answer> => {
+      const answer = await call(index, "echo", { mark });
+      return answer.status === 503 ? retry(index) : answer;
+    };
+    const answers = await Promise.all(Array.from({ length: retries }, (_, turn) => retry(others[turn % 2] as number)));
+    expect([executed(answers), await reached(mark)]).to.deep.equal([1, 1]);
     await group.start(killed);
   });
 
@@ -122,3 +123,7 @@ describe("a call that is held, on three replicas", () => {
     });
   });
 });
+
+function executed(answers: readonly Answer[]): number {
+  return answers.filter(({ result }) => result !== undefined && result.isError !== true).length;
+}
