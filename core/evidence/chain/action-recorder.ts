@@ -85,15 +85,11 @@ export class ActionRecorder {
     const facts = hasKind ? action.facts : undefined;
     const prepared = hasTurns ? await this.#prepareInTurns(chain, action, facts) : this.#prepare(chain, action, facts);
     const write = (): Promise<DurableDecision> => this.#writeDecision(chain, action, evaluation, prepared, step, hooks);
-    const durable = await this.#writeInTurn(action, prepared.disclosure, write);
+    const isSmall = prepared.disclosure.length < minLarge;
+    const durable = await (isSmall ? write() : this.#lane.run(action.tenant, write));
     // All who share a batch go on in the same turn.
     if (hasTurns) await pause(action);
     return durable;
-  }
-
-  /** Writes a record; a large one once the one of its tenant before it is written. */
-  #writeInTurn<T>({ tenant }: ActionEnvelope, disclosure: string, write: () => Promise<T>): Promise<T> {
-    return disclosure.length < minLarge ? write() : this.#lane.run(tenant, write);
   }
 
   async #writeDecision(
@@ -158,11 +154,11 @@ export class ActionRecorder {
       this.#pending.delete(openKey(action.tenant, action.id));
       throw error;
     }
-    const { length = 0 } = disclosure ?? "";
-    if (length >= minLarge) this.#parts.stored(action, length);
-    await this.#writeInTurn(action, disclosure ?? "", () =>
-      this.#writeOutcome(chain, action, outcome, evaluation, { digest: hidden?.digest, disclosure }, commitHook),
-    );
+    const fields = { digest: hidden?.digest, disclosure };
+    const write = (): Promise<void> => this.#writeOutcome(chain, action, outcome, evaluation, fields, commitHook);
+    if (disclosure === undefined || disclosure.length < minLarge) return write();
+    this.#parts.stored(action, disclosure.length);
+    await this.#lane.run(action.tenant, write);
   }
 
   async #writeOutcome(

@@ -208,7 +208,7 @@ export class SessionHeads {
     this.#heads.set(key, { summary, hash: sealed.hash });
     forgetOldest(this.#heads, this.#capacity);
     const operations: BatchWrite[] = [
-      { type: "put", key, value: () => JSON.stringify(summary) },
+      { type: "put", key, value: summary },
       { type: "put", key: sessionKey(tenant, session.id, session.index), value: String(seq) },
     ];
     if (session.index > 0) return operations;

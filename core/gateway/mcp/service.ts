@@ -213,7 +213,7 @@ async function dispatch(
     return answerOfFault(GatewayError.from(cause));
   }
   const response = await send(parts, open, connection, permission, trace);
-  parts.fairShare.charge(open.caller.principal);
+  parts.fairShare.mainThread.resume(open.caller.principal);
   return answerOf(response);
 }
 
