@@ -125,16 +125,6 @@ export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
   return deepFreeze(checkBounds(draft));
 }
 
-/**
- * The action that policy sees: an attempt with the context that participants add, frozen to its last leaf.
- */
-export function freezeAction(
-  attempted: ActionEnvelope,
-  contexts: readonly (ActionContext | undefined)[],
-): ActionEnvelope {
-  return deepFreeze(Object.assign({}, attempted, ...contexts));
-}
-
 /** The same action with its answer, for the output phase. The id stays: it is still one action. */
 export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope {
   return deepFreeze({ ...action, phase: "output", output });

@@ -66,29 +66,26 @@ const maxPurses = 100_000;
  * INVARIANT: a refusal is decided before the body is parsed, and takes nothing: who waits as long as it says is admitted.
  */
 export class FairShare {
+  /** Resumed for a principal once what its admitted request waited for has come. */
+  readonly mainThread: LoopTime<Payer>;
   readonly #options: FairShareOptions;
   readonly #keys = new RecentMap<Purse>();
   readonly #tenants = new RecentMap<Purse>();
-  readonly #time: LoopTime<Payer>;
   readonly #turns = new TurnQueue();
 
   constructor(options: FairShareOptions) {
     this.#options = options;
-    this.#time = new LoopTime(this.spend.bind(this), options.elapsedMs, options.mainThread);
+    this.mainThread = new LoopTime(this.spend.bind(this), options.elapsedMs, options.mainThread);
   }
 
   /**
    * Charges what follows to the principal of a request. Throws RATE_LIMITED, with the time to wait, where its key or tenant
    * has no processor time left, or no call where it spends one. Called when a request begins, and again once its body is
-   * complete and before it is parsed: many may begin before the first of them is known to be costly.
+   * complete and before it is parsed: many may begin before the first of them is known to be costly. A large body is refused
+   * whatever the load.
    */
-  admit(principal: Principal, spends: Spending = "time"): void {
-    const { busyPercent, loadPercent } = this.#options;
-    this.#admit(principal, spends, () => loadPercent() >= busyPercent);
-  }
-
-  #admit(principal: Principal, spends: Spending, isBusy: () => boolean): void {
-    const { keyCpuPercent, tenantCpuPercent, elapsedMs } = this.#options;
+  admit(principal: Principal, spends: Spending = "time", isLarge = false): void {
+    const { keyCpuPercent, tenantCpuPercent, busyPercent, loadPercent, elapsedMs } = this.#options;
     const now = elapsedMs();
     const [key, tenant] = this.#pursesOf(principal, now);
     const calls = spends === "call" ? 1 : 0;
@@ -96,18 +93,13 @@ export class FairShare {
     if (tenant.calls.left(now) < calls) throw this.#callsRefusal("tenant", tenant.calls, now);
     const isKeyOverdrawn = keyCpuPercent < 100 && key.cpu.left(now) <= 0;
     const isTenantOverdrawn = tenantCpuPercent < 100 && tenant.cpu.left(now) <= 0;
-    if ((isKeyOverdrawn || isTenantOverdrawn) && isBusy()) {
+    if ((isKeyOverdrawn || isTenantOverdrawn) && (isLarge || loadPercent() >= busyPercent)) {
       if (isKeyOverdrawn) throw this.#cpuRefusal("key", keyCpuPercent, key.cpu, now);
       throw this.#cpuRefusal("tenant", tenantCpuPercent, tenant.cpu, now);
     }
     key.calls.take(calls, now);
     tenant.calls.take(calls, now);
-    this.#time.resume(principal);
-  }
-
-  /** Charges what follows to the principal: what an admitted request waited for has come. */
-  charge(principal: Payer): void {
-    this.#time.resume(principal);
+    this.mainThread.resume(principal);
   }
 
   /**
@@ -127,8 +119,7 @@ export class FairShare {
 
   /** Admits a body of so many bytes, as `admit` does; one from 256 KiB on whatever the load. */
   admitBytes(principal: Principal, bytes: number): void {
-    if (bytes < heldUpBytes) this.admit(principal);
-    else this.#admit(principal, "time", () => true);
+    this.admit(principal, "time", bytes >= heldUpBytes);
   }
 
   /** Lets everybody else have the thread between two parts of heavy work, then charges what follows to the principal. */
@@ -139,7 +130,7 @@ export class FairShare {
   #turn(principal: Payer, work: "new" | "begun"): Promise<void> {
     return new Promise((resolve) => {
       this.#turns.enter(principal.tenant, work, () => {
-        this.charge(principal);
+        this.mainThread.resume(principal);
         resolve();
       });
     });

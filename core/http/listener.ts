@@ -26,12 +26,11 @@ export class Listener {
   readonly #taken = new Set<Socket>();
   /** Those of them that have sent no request yet. */
   readonly #unused = new Set<Socket>();
-  #onDrained: (() => void) | null = null;
 
   private constructor(server: Server, serve: RequestListener) {
     this.#server = server;
     // A pipelined response whose turn never came is never closed: the end of its connection has to count.
-    server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
+    server.on("connection", (socket) => socket.once("close", () => this.#inFlight.delete(socket)));
     // Every reader must find the end of a body in the same place. Node also reads a body as chunked behind another coding,
     // and in HTTP/1.0; others do not, and see a second request in what Node takes for the first. Nothing more is read from
     // a connection on which a request was not plainly framed.
@@ -39,7 +38,11 @@ export class Listener {
       const { socket, httpVersion } = request;
       this.#unused.delete(socket);
       this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
-      response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+      response.once("close", () => {
+        const left = (this.#inFlight.get(socket) ?? 0) - 1;
+        if (left > 0) this.#inFlight.set(socket, left);
+        else this.#inFlight.delete(socket);
+      });
       if (!socket.writable) return;
       const coding = request.headers["transfer-encoding"]?.toLowerCase();
       if (coding === undefined || (coding === "chunked" && httpVersion === "1.1")) serve(request, response);
@@ -105,7 +108,8 @@ export class Listener {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const firstMs = Math.min(drainMs, lingerMs);
     for (let waitedMs = 0; this.#unused.size > 0 && waitedMs < firstMs; waitedMs += 10) await sleep(10);
-    await this.#drain(drainMs);
+    const end = performance.now() + drainMs;
+    while (this.#inFlight.size > 0 && performance.now() < end) await sleep(10);
     this.#server.closeAllConnections();
     await closed;
   }
@@ -113,23 +117,6 @@ export class Listener {
   /** Closes a connection without traffic, unless a response is still to come and nothing waits for the peer to read it. */
   #idle(socket: Socket): void {
     if (socket.writableLength > 0 || !this.#inFlight.has(socket)) socket.destroy();
-  }
-
-  #settle(socket: Socket, left: number): void {
-    if (left > 0) this.#inFlight.set(socket, left);
-    else this.#inFlight.delete(socket);
-    if (this.#inFlight.size === 0) this.#onDrained?.();
-  }
-
-  #drain(drainMs: number): Promise<void> {
-    if (this.#inFlight.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const late = setTimeout(resolve, drainMs);
-      this.#onDrained = () => {
-        clearTimeout(late);
-        resolve();
-      };
-    });
   }
 }
 

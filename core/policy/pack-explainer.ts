@@ -14,6 +14,7 @@ import {
 } from "../action/explanation.ts";
 import { showText } from "../action/visible-text.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
+import { evaluationUnits } from "./cel/meter.ts";
 import { type PackVariables, variablesOf } from "./cel/scope.ts";
 import { ExpressionTracer, untraced } from "./cel/tracer.ts";
 import { matches, mismatches, phasesFor } from "./match.ts";
@@ -41,7 +42,7 @@ export class PackExplainer implements RuleExplainer {
 
   explain(action: ActionEnvelope, visible: ActionEnvelope | null): PolicyExplanation {
     const { engine, rules, variables } = this.#options;
-    engine.refill();
+    engine.meter.left = evaluationUnits;
     const real = variablesOf(action, variables);
     const seen = visible === action ? real : visible === null ? null : variablesOf(visible, variables);
     const tracer = new ExpressionTracer(engine, { real, visible: seen });

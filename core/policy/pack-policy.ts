@@ -14,6 +14,7 @@ import {
 } from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
+import { evaluationUnits } from "./cel/meter.ts";
 import { type PackVariables, type Variables, variablesOf } from "./cel/scope.ts";
 import { judgesCalls, type Match, matches, type NameKey, nameKeys, nameOf, readsAnswers } from "./match.ts";
 import { PackExplainer, type PackExplainerOptions } from "./pack-explainer.ts";
@@ -78,7 +79,7 @@ export class PackPolicy implements Policy {
     let risk = 0;
     // Each mode has its own budget: a rule in shadow mode cannot spend what the enforced ones need.
     for (const mode of modes) {
-      this.#engine.refill();
+      this.#engine.meter.left = evaluationUnits;
       for (const rule of candidates) {
         const result = rule.mode === mode ? this.#evaluateRule(rule, action, variables) : undefined;
         if (result === undefined) continue;

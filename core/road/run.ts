@@ -4,14 +4,13 @@ import type { CommitHook } from "../action/commit-hook.ts";
 import {
   type ActionContext,
   type ActionEnvelope,
-  freezeAction,
   type Outcome,
   type Protocol,
   withOutput,
 } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import type { Json } from "../action/json.ts";
+import { deepFreeze, type Json } from "../action/json.ts";
 import type { DefinitionReader, Participant, Participation, PendingDecision } from "../action/participant.ts";
 import type { PolicyRef } from "../action/policy.ts";
 import { anonymousKeyId } from "../action/principal.ts";
@@ -122,7 +121,7 @@ export async function evaluateAction(
   const found = road.facts.describe(attempted);
   const described = found instanceof Promise ? await found : found;
   const contexts = road.participants.map((each) => each.describe?.(described));
-  const action = freezeAction(described, contexts);
+  const action: ActionEnvelope = deepFreeze(Object.assign({}, described, ...contexts));
   return { action, evaluation: await evaluateOrBlock(road, action) };
 }
 
@@ -164,16 +163,16 @@ const overtaking: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["SESSION_KILLED",
 async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span, options: RunOptions): Promise<Decided> {
   const { readDefinition, cancel } = options;
   const participations: Participation[] = [];
-  const contexts: (ActionContext | undefined)[] = [];
+  const context: ActionContext = {};
   let pending: PendingDecision | undefined;
   try {
     for (const each of road.participants) {
       const participation = each.participation ?? each.begin?.(attempted);
       if (participation === undefined) continue;
       participations.push(participation);
-      contexts.push(participation.context);
+      Object.assign(context, participation.context);
     }
-    const action = freezeAction(attempted, contexts);
+    const action = deepFreeze({ ...attempted, ...context });
     span.setAttributes({ action });
     const evaluation = await evaluateOrBlock(road, action, span, cancel);
     const judged: PendingDecision = { action, evaluation, readDefinition, review: null, isCommitted: false };
@@ -254,7 +253,7 @@ async function judgeOutput(
 
 /** The answer of a model with the facts of the tool calls that it asks for. */
 async function describeAnswer(road: Road, action: ActionEnvelope, output: Json): Promise<ActionEnvelope> {
-  return freezeAction(await road.facts.describe(withOutput(action, output)), []);
+  return deepFreeze(await road.facts.describe(withOutput(action, output)));
 }
 
 async function recordTaints(road: Road, action: ActionEnvelope, evaluation: Evaluation): Promise<void> {

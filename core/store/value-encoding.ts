@@ -50,7 +50,7 @@ export function encodeValue(text: string): Buffer {
   if (start === text && hexText.test(text)) return Buffer.concat([Buffer.of(hexForm), Buffer.from(text, "hex")]);
   if (!base64Text.test(start)) return Buffer.from(text);
   const bytes = Buffer.from(text, "base64");
-  return bytes.toString("base64") === text ? encodeBytes(bytes) : Buffer.from(text);
+  return bytes.toString("base64") === text ? Buffer.concat([Buffer.of(base64Form), bytes]) : Buffer.from(text);
 }
 
 /** Returns the bytes of a value whose text is the base64 of `bytes`. */

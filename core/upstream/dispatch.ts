@@ -1,28 +1,18 @@
 import { AuthorizedAction } from "../action/authorized-action.ts";
-import type { ActionEnvelope } from "../action/envelope.ts";
 import { isJsonObject } from "../action/json.ts";
-import { type JsonRpcResponse, toolNamePattern } from "../action/json-rpc.ts";
-import type { Exchange, OutgoingRequest, UpstreamConnection } from "./connection.ts";
+import { toolNamePattern } from "../action/json-rpc.ts";
+import type { OutgoingRequest } from "./connection.ts";
 
 /**
- * Consumes the permission and sends the judged action, and nothing else, to the upstream it was judged for.
- * Throws TypeError for a permission that is forged, spent, or for another upstream.
+ * Consumes the permission and returns the request that was judged, to send to the upstream it was judged for and to no other.
+ * Throws TypeError for a permission that is forged, spent, or for another upstream, and for arguments that no request can carry.
  */
-export function dispatchAction(
-  connection: UpstreamConnection,
-  permission: AuthorizedAction,
-  exchange: Exchange,
-): Promise<JsonRpcResponse> {
+export function spendOnRequest(permission: AuthorizedAction, upstream: string): OutgoingRequest {
   const action = AuthorizedAction.spend(permission);
-  if (action.target !== connection.upstream) {
-    throw new TypeError(`dispatchAction: judged for \`${action.target}\`, got \`${connection.upstream}\``);
+  if (action.target !== upstream) {
+    throw new TypeError(`spendOnRequest: judged for \`${action.target}\`, got \`${upstream}\``);
   }
-  return connection.request(requestOf(action), exchange);
-}
-
-/** Writes an action as the request it was judged as. Throws TypeError for arguments that no request can carry. */
-export function requestOf(action: ActionEnvelope): OutgoingRequest {
-  if (!isJsonObject(action.arguments)) throw new TypeError("requestOf: expected arguments to be an object");
+  if (!isJsonObject(action.arguments)) throw new TypeError("spendOnRequest: expected arguments to be an object");
   // The judged members come last: a continuation cannot put another tool or other arguments in their place.
   if (toolNamePattern.test(action.tool)) {
     return {

@@ -39,11 +39,12 @@ export interface UpstreamView extends UpstreamHealth {
 export class UpstreamFleet {
   /** The tools that policy hid from agents, as the lists that were served record them. */
   readonly hiddenTools: HiddenTools = new HiddenTools();
+  /** The common connections, for requests without a session: one group an era, never closed by its users. */
+  readonly shared: Readonly<Record<McpEra, UpstreamGroup>>;
   readonly #upstreams: readonly Upstream[];
   readonly #ports: LinkPorts;
   readonly #gatewayInfo: { readonly name: string; readonly version: string };
   readonly #shared: Map<string, SharedConnection> = new Map();
-  readonly #sharedGroups: Map<McpEra, UpstreamGroup> = new Map();
   /** The clients behind the open groups. */
   readonly #listeners: Set<ConnectionListener> = new Set();
 
@@ -56,6 +57,7 @@ export class UpstreamFleet {
     this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds, shares, egress }));
     const names = new Set(options.configs.map(({ name }) => name));
     if (names.size < options.configs.length) throw new TypeError("UpstreamFleet: two upstreams have the same name");
+    this.shared = { legacy: this.join("legacy"), modern: this.join("modern") };
   }
 
   /** Connections for one client: its own where the upstream is configured so, else a share of the common one. */
@@ -69,13 +71,6 @@ export class UpstreamFleet {
         : new SharedLink(this.#sharedConnection(upstream, scope.era), extended),
     );
     return this.#openGroup(links, handlers, extended.listener);
-  }
-
-  /** The common connections, for requests without a session: one group an era, never closed by its users. */
-  shared(era: McpEra): UpstreamGroup {
-    const group = this.#sharedGroups.get(era) ?? this.join(era);
-    this.#sharedGroups.set(era, group);
-    return group;
   }
 
   /** The common connections for one listener, with subscriptions of its own; closing it leaves them to the others. */

@@ -45,7 +45,7 @@ const fleet = new UpstreamFleet({
   clock: Date.now,
   gatewayInfo: { name: "bench", version: "1" },
 });
-const group = fleet.shared("legacy");
+const group = fleet.shared.legacy;
 await group.tools();
 const params = { name: "lookup", arguments: { id: "4711" } };
 

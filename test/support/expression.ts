@@ -1,6 +1,7 @@
 import type { Phase } from "../../core/action/envelope.ts";
 import type { Json } from "../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
+import { evaluationUnits } from "../../core/policy/cel/meter.ts";
 import { ruleScope, type Scope, variablesOf } from "../../core/policy/cel/scope.ts";
 import { recordShape, shapes } from "../../core/policy/cel/syntax.ts";
 import { makeAction } from "./action.ts";
@@ -21,7 +22,7 @@ export function evaluate(text: string, args: Json = {}): unknown {
   const engine = new CelEngine();
   const compiled = engine.compile(text, scopeOf(["input"]));
   if ("faults" in compiled) throw new TypeError(`${text}: ${compiled.faults[0]?.message}`);
-  engine.refill();
+  engine.meter.left = evaluationUnits;
   const action = makeAction({ arguments: args });
   try {
     return compiled.expression.evaluate(variablesOf(action, samplePack));

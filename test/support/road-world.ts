@@ -1,6 +1,7 @@
 import type { ApprovalReservation } from "../../core/action/approval.ts";
-import { type ActionEnvelope, freezeAction } from "../../core/action/envelope.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { Evaluation } from "../../core/action/evaluation.ts";
+import { deepFreeze } from "../../core/action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../../core/action/participant.ts";
 import { approvalParticipant } from "../../core/approval/participant.ts";
 import { FactReader } from "../../core/fact/fact-reader.ts";
@@ -18,7 +19,7 @@ export function pendingOf(
 
 /** The action as policy sees it, with the context of one participant. */
 export function seenBy(action: ActionEnvelope, { context }: Participation): ActionEnvelope {
-  return freezeAction(action, [context]);
+  return deepFreeze({ ...action, ...context });
 }
 
 /** A road on a real ledger, with the approvals of `world` and whatever else takes part; nobody subscribes. */

@@ -10,7 +10,7 @@ import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-import { disclosureText, type FieldHider, type HiddenValue } from "../private/private-field.ts";
+import type { FieldHider, HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { RecordedEvaluation } from "../record/record.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
@@ -84,16 +84,16 @@ export class ActionRecorder {
     for (const kind of factKinds) hasKind ||= action.facts?.[kind] !== undefined;
     const facts = hasKind ? action.facts : undefined;
     const prepared = hasTurns ? await this.#prepareInTurns(chain, action, facts) : this.#prepare(chain, action, facts);
-    const write = (): Promise<DurableDecision> => this.#writeDecision(chain, action, evaluation, prepared, step, hooks);
-    const durable = await this.#writeInTurn(action, prepared.disclosure, write);
+    const leave = prepared.disclosure.length < minLarge ? undefined : await this.#lane.enter(action.tenant);
+    let durable: DurableDecision;
+    try {
+      durable = await this.#writeDecision(chain, action, evaluation, prepared, step, hooks);
+    } finally {
+      leave?.();
+    }
     // All who share a batch go on in the same turn.
     if (hasTurns) await pause(action);
     return durable;
-  }
-
-  /** Writes a record; a large one once the one of its tenant before it is written. */
-  #writeInTurn<T>({ tenant }: ActionEnvelope, disclosure: string, write: () => Promise<T>): Promise<T> {
-    return disclosure.length < minLarge ? write() : this.#lane.run(tenant, write);
   }
 
   async #writeDecision(
@@ -152,7 +152,7 @@ export class ActionRecorder {
       if (hasTurns) await pause(action);
       if (outcome.status !== "unknown") hidden = hider.hide(action.tool, outcome.output, isKept);
       if (hasTurns) await pause(action);
-      if (hidden !== undefined) disclosure = disclosureText({ output: hidden.fields });
+      if (hidden !== undefined) disclosure = JSON.stringify({ output: hidden.fields });
       if (hasTurns) await pause(action);
     } catch (error) {
       this.#pending.delete(openKey(action.tenant, action.id));
@@ -160,9 +160,13 @@ export class ActionRecorder {
     }
     const { length = 0 } = disclosure ?? "";
     if (length >= minLarge) this.#parts.stored(action, length);
-    await this.#writeInTurn(action, disclosure ?? "", () =>
-      this.#writeOutcome(chain, action, outcome, evaluation, { digest: hidden?.digest, disclosure }, commitHook),
-    );
+    const leave = length < minLarge ? undefined : await this.#lane.enter(action.tenant);
+    try {
+      const fields = { digest: hidden?.digest, disclosure };
+      await this.#writeOutcome(chain, action, outcome, evaluation, fields, commitHook);
+    } finally {
+      leave?.();
+    }
   }
 
   async #writeOutcome(
@@ -198,7 +202,7 @@ export class ActionRecorder {
         argumentsDigest: hidden.digest,
         facts: fields && { digest: fields.digest, effect: facts.effect },
       },
-      disclosure: disclosureText({ arguments: hidden.fields, facts: fields?.fields }),
+      disclosure: JSON.stringify({ arguments: hidden.fields, facts: fields?.fields }),
     };
   }
 
@@ -216,7 +220,7 @@ export class ActionRecorder {
     await pause(action);
     const fields = facts && hider.hideFacts(action, facts);
     if (fields !== undefined) await pause(action);
-    const disclosure = disclosureText({ arguments: hidden.fields, facts: fields?.fields });
+    const disclosure = JSON.stringify({ arguments: hidden.fields, facts: fields?.fields });
     await pause(action);
     return {
       commitments: {

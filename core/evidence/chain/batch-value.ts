@@ -2,9 +2,10 @@ import type { BatchOperation } from "../../action/commit-hook.ts";
 import { type PackedValues, packValues } from "../../store/packed-value.ts";
 import { encodeBytes, encodeValue } from "../../store/value-encoding.ts";
 import { type PrivateEntry, sealEntry } from "../private/private-field.ts";
+import type { SessionSummary } from "./session-record.ts";
 
-/** A value of a batch. The text of a function and the bytes of an entry are made once the batch is closed. */
-export type BatchValue = string | (() => string) | PrivateEntry;
+/** A value of a batch. The text of a summary and the bytes of an entry are made once the batch is closed. */
+export type BatchValue = string | SessionSummary | PrivateEntry;
 
 /** A write of a batch: only the last value of a key is made. */
 export type BatchWrite =
@@ -23,11 +24,10 @@ export function encodingOrder(values: Iterable<BatchValue | null>): EncodingOrde
   const entries: number[] = [];
   for (const value of values) {
     if (typeof value === "string") texts.push(value);
-    else if (typeof value === "function") texts.push(value());
-    else if (value !== null) {
+    else if (value !== null && "secret" in value) {
       entries.push(texts.length);
       texts.push(value.secret, value.place, value.text);
-    }
+    } else if (value !== null) texts.push(JSON.stringify(value));
   }
   return { texts, entries };
 }

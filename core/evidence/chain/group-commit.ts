@@ -175,7 +175,8 @@ export class GroupCommit {
     for (const operation of operations) {
       const value = operation.type === "put" ? operation.value : null;
       group.writes.set(operation.key, value);
-      if (value !== null) group.size += typeof value === "object" ? value.text.length : value.length;
+      if (typeof value === "string") group.size += value.length;
+      else if (value !== null && "secret" in value) group.size += value.text.length;
     }
     return { group, written: this.#written };
   }
@@ -252,7 +253,7 @@ export class GroupCommit {
 /** Returns the text of a value. */
 export function textOf(value: BatchValue): string {
   if (typeof value === "string") return value;
-  return typeof value === "function" ? value() : sealEntry(value).toString("base64");
+  return "secret" in value ? sealEntry(value).toString("base64") : JSON.stringify(value);
 }
 
 function lockLost(): Error {

@@ -4,17 +4,23 @@
  */
 export class LargeLane {
   /** The newest of each tenant. */
-  readonly #newest = new Map<string, Promise<unknown>>();
+  readonly #newest = new Map<string, Promise<void>>();
 
-  /** Calls `write` once the large record of the tenant before it is written, or failed. Settles as it does. */
-  async run<T>(tenant: string, write: () => Promise<T>): Promise<T> {
+  /**
+   * Resolves once the large record of the tenant before it is written, or failed, with the function to call when this one
+   * is.
+   */
+  async enter(tenant: string): Promise<() => void> {
     const before = this.#newest.get(tenant);
-    const own = before === undefined ? write() : before.then(write, write);
+    let leave = (): void => undefined;
+    const own = new Promise<void>((resolve) => {
+      leave = resolve;
+    });
     this.#newest.set(tenant, own);
-    try {
-      return await own;
-    } finally {
+    await before;
+    return () => {
       if (this.#newest.get(tenant) === own) this.#newest.delete(tenant);
-    }
+      leave();
+    };
   }
 }

@@ -55,9 +55,12 @@ const saltBytes = 16;
 const idBytes = 10;
 const maxReason = 1_024;
 
-// INVARIANT: the members of every literal below are in RFC 8785 order; `actionText` relies on it.
+// INVARIANT: the members of every literal below are in RFC 8785 order; `sealActionRecord` relies on it.
 
-/** Makes the record of a step of an action that follows the head of the chain. */
+/**
+ * Makes the record of a step of an action that follows the head of the chain. Its text is RFC 8785 JSON. As its members are in
+ * that order, the engine's own serialiser, several times faster, is canonical; a property test compares the two.
+ */
 export function sealActionRecord(
   content: ActionContent,
   { tenant, id: chain, head }: AppendedChain,
@@ -87,18 +90,10 @@ export function sealActionRecord(
     time,
     writer: stamp.writer,
   };
-  const text = actionText(record);
-  return { record, text, hash: sha256Hex(text) };
-}
-
-/**
- * The exact text of an action's record: its RFC 8785 JSON. As its members are in that order, the engine's own serialiser,
- * several times faster, is canonical; a property test compares the two.
- */
-export function actionText(record: ActionRecord): string {
-  const text = JSON.stringify(record);
+  const json = JSON.stringify(record);
   // A lone surrogate comes out as an escape, which RFC 8785 refuses; so does the harmless text `\ud`.
-  return text.includes("\\ud") ? canonicalJson(JSON.parse(text) as Json) : text;
+  const text = json.includes("\\ud") ? canonicalJson(JSON.parse(json) as Json) : json;
+  return { record, text, hash: sha256Hex(text) };
 }
 
 /** Makes the record of an event that follows the head of the chain. */

@@ -204,11 +204,10 @@ export class SessionHeads {
     const { tenant, session, seq } = sealed.record;
     const { key } = place;
     const summary = summarize(place.before, sealed.record);
-    this.#heads.delete(key);
+    if (!this.#heads.delete(key)) forgetOldest(this.#heads, this.#capacity - 1);
     this.#heads.set(key, { summary, hash: sealed.hash });
-    forgetOldest(this.#heads, this.#capacity);
     const operations: BatchWrite[] = [
-      { type: "put", key, value: () => JSON.stringify(summary) },
+      { type: "put", key, value: summary },
       { type: "put", key: sessionKey(tenant, session.id, session.index), value: String(seq) },
     ];
     if (session.index > 0) return operations;

@@ -38,10 +38,10 @@ export interface FieldPolicy {
   readonly redactFields: readonly string[];
 }
 
-/** The fields of one value, in the order of their commitments, and the digest of them that a record carries. */
+/** The fields of one value as an entry keeps them, in the order of their commitments, and the digest that a record carries. */
 export interface HiddenValue {
   readonly digest: string;
-  readonly fields: readonly PrivateField[];
+  readonly fields: readonly KeptField[];
 }
 
 /** Each field costs a digest on the path of the action; a value with more fields is one field. */
@@ -72,17 +72,17 @@ export class FieldHider {
    */
   hide(tool: string, value: Json, isKept = true): HiddenValue {
     const members = isJsonObject(value) ? Object.entries(value) : null;
-    const fields: PrivateField[] = [];
+    const hidden = new Map<string, KeptField>();
     if (isKept && members !== null && members.length <= maxFields) {
-      for (const [name, member] of members) fields.push(this.#hideField(name, member, this.#isRedacted(tool, name)));
+      for (const [name, member] of members) this.#hideField(name, member, this.#isRedacted(tool, name), hidden);
     } else {
       // One field that holds many is as private as the most private of them.
       const isRedacted = this.#isRedacted(tool, "") || members?.some(([name]) => this.#isRedacted(tool, name)) === true;
-      fields.push(this.#hideField("", value, !isKept || isRedacted));
+      this.#hideField("", value, !isKept || isRedacted, hidden);
     }
-    fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
-    const commitments: string[] = [];
-    for (const { commitment } of fields) commitments.push(commitment);
+    const commitments = [...hidden.keys()].sort();
+    const fields: KeptField[] = [];
+    for (const commitment of commitments) fields.push(hidden.get(commitment) as KeptField);
     return { digest: fieldsDigest(commitments), fields };
   }
 
@@ -100,12 +100,13 @@ export class FieldHider {
     return this.hide(tool, value as Json, isKept);
   }
 
-  #hideField(name: string, value: Json, isRedacted: boolean): PrivateField {
+  /** Adds the field to `hidden` under its commitment. */
+  #hideField(name: string, value: Json, isRedacted: boolean, hidden: Map<string, KeptField>): void {
     const bytes = this.#random(saltBytes);
     const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
     const commitment = sha256Hex(fieldText({ name, salt, value }));
-    if (isRedacted) return { commitment };
-    return this.#storeValues ? { commitment, name, salt, value } : { commitment, salt };
+    if (isRedacted) hidden.set(commitment, { commitment });
+    else hidden.set(commitment, this.#storeValues ? { name, salt, value } : { commitment, salt });
   }
 
   #isRedacted(tool: string, name: string): boolean {
@@ -190,14 +191,10 @@ export function sealDisclosure(
 }
 
 /** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
-type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
+export type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
 
 /** The text of the private fields of a record, as an entry seals it. */
-export function disclosureText(
-  disclosure: {
-    readonly [member in PrivateMember]?: readonly PrivateField[] | undefined;
-  },
-): string {
+function disclosureText(disclosure: Disclosure): string {
   const kept: { [member in PrivateMember]?: readonly KeptField[] } = {};
   for (const member of privateMembers) {
     const fields = disclosure[member];

@@ -60,7 +60,7 @@ export async function requestPermission(parts: PermissionParts, asked: Permissio
     const wanted = { principal: actor.principal, maxMs, ends: [signal] };
     const refusal = await parts.waits.wait(result, result.review, wanted);
     if (refusal !== "approved") return { kind: "refused", refusal };
-    parts.fairShare.charge(actor.principal);
+    parts.fairShare.mainThread.resume(actor.principal);
   }
 }
 

@@ -141,7 +141,7 @@ export class McpEndpoint {
       scope,
       client: session?.owner.client ?? named,
       era,
-      group: session?.group ?? this.#parts.fleet.shared(era.era),
+      group: session?.group ?? this.#parts.fleet.shared[era.era],
       session,
       ticket: singleHeader(rawHeaders, ticketHeader),
       traceparent: headerText(headers, "traceparent"),

@@ -1,4 +1,4 @@
-import { AuthorizedAction } from "../../action/authorized-action.ts";
+import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { Cancellation } from "../../action/cancellation.ts";
 import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
@@ -13,7 +13,7 @@ import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
 import { runAction } from "../../road/run.ts";
 import { presentTicket, type TicketReader } from "../../ticket/ticket-verifier.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
-import { dispatchAction, requestOf } from "../../upstream/dispatch.ts";
+import { spendOnRequest } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ListedTool } from "../../upstream/tool-reader.ts";
 import { answerOf, answerOfFault, answerOfResult, type ResponseBody, refusedToolResult, replyOf } from "./answer.ts";
@@ -213,7 +213,7 @@ async function dispatch(
     return answerOfFault(GatewayError.from(cause));
   }
   const response = await send(parts, open, connection, permission, trace);
-  parts.fairShare.charge(open.caller.principal);
+  parts.fairShare.mainThread.resume(open.caller.principal);
   return answerOf(response);
 }
 
@@ -255,7 +255,7 @@ async function send(
     onRequest: (question, abort) => relayToClient(parts, caller, { upstream, request: question }, abort, reply),
   };
   try {
-    return await dispatchAction(connection, permission, exchange);
+    return await connection.request(spendOnRequest(permission, connection.upstream), exchange);
   } finally {
     await lane?.settled;
   }
@@ -289,7 +289,7 @@ async function serveBroadcast(
 }
 
 async function sendToAll(permission: AuthorizedAction, caller: Caller, row: McpMethod): Promise<Answer<ResponseBody>> {
-  const request = requestOf(AuthorizedAction.spend(permission));
+  const request = spendOnRequest(permission, everyUpstream);
   const able = (await caller.group.open()).filter(
     ({ server }) => row.needs === null || row.needs in server.capabilities,
   );

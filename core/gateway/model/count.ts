@@ -73,7 +73,7 @@ class CountAttempt {
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
     const call = { candidate, api: "messages", purpose: "count", stream: false, signal, traceparent } as const;
     const answer = await this.#parts.fleet.call(permission, call);
-    this.#parts.fairShare.charge(actor.principal);
+    this.#parts.fairShare.mainThread.resume(actor.principal);
     if (answer.kind === "stream") throw new TypeError("countByProvider: expected no stream");
     if (answer.kind === "whole")
       return wholeReply(answer, { refuse: () => undefined, form: undefined, isJudged: false });

@@ -141,7 +141,7 @@ class ProviderAttempt {
   }
 
   #charge(): void {
-    this.#parts.fairShare.charge(this.#open.actor.principal);
+    this.#parts.fairShare.mainThread.resume(this.#open.actor.principal);
   }
 
   readonly #refuseToolUse = (answer: JsonObject): void =>

@@ -2,7 +2,7 @@ import { showText } from "../../action/visible-text.ts";
 import { checkExpression } from "./check.ts";
 import { ExpressionBuilder } from "./compiler.ts";
 import type { CompiledNode } from "./evaluator.ts";
-import { evaluationUnits, Meter } from "./meter.ts";
+import { Meter } from "./meter.ts";
 import { PatternCache } from "./pattern.ts";
 import type { Scope, Variables } from "./scope.ts";
 import { type Expr, type ExpressionFault, isExpressionFault, parseExpression, type Shape } from "./syntax.ts";
@@ -29,19 +29,10 @@ type Compiled = { readonly expression: Expression } | { readonly faults: readonl
 
 /** Compiles and runs the expressions of one pack. Not re-entrant: one action at a time, synchronously. */
 export class CelEngine {
-  readonly #meter = new Meter();
+  /** The work budget: `left` is set to `evaluationUnits` before each evaluation. */
+  readonly meter: Meter = new Meter();
   readonly #patterns = new PatternCache();
-  readonly #builder = new ExpressionBuilder(this.#meter, this.#patterns);
-
-  /** Grants the next evaluation its whole budget. */
-  refill(units = evaluationUnits): void {
-    this.#meter.left = units;
-  }
-
-  /** The units left; negative once the budget is spent. */
-  get left(): number {
-    return this.#meter.left;
-  }
+  readonly #builder = new ExpressionBuilder(this.meter, this.#patterns);
 
   /** Compiles an expression that is evaluated only where the fields of `present` are there. */
   compile(text: string, scope: Scope, present?: ReadonlySet<string>): Compiled {
@@ -60,7 +51,7 @@ export class CelEngine {
     const loops = new Map<string, CompiledNode>();
     for (const name of locals) loops.set(name, (variables) => variables.locals.get(name) as CelValue);
     const evaluate = this.#builder.compile(node, loops);
-    const meter = this.#meter;
+    const meter = this.meter;
     return (variables) => {
       if (meter.left < 0) throw new ExpressionError(spent);
       let result: CelResult;
@@ -73,10 +64,5 @@ export class CelEngine {
       if (result instanceof CelFailure) throw new ExpressionError(showText(result.message));
       return result;
     };
-  }
-
-  /** True once the budget of this action is spent: nothing more can be evaluated. */
-  get isSpent(): boolean {
-    return this.#meter.left < 0;
   }
 }

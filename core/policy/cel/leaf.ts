@@ -51,8 +51,11 @@ interface Harvest {
 function collect(value: CelValue, key: string, units: number, harvest: Harvest, meter: Meter): void {
   if (harvest.left <= 0) return;
   meter.charge(units);
-  if (typeof value === "string") collectText(value, key, harvest);
-  else if (isList(value)) {
+  if (typeof value === "string") {
+    harvest.left -= leafCharacters;
+    if (harvest.left > 0) harvest.leaves.push({ key, text: value.slice(0, harvest.left) });
+    harvest.left -= value.length;
+  } else if (isList(value)) {
     for (const item of value) {
       if (harvest.left <= 0) return;
       collect(item, key, leafUnits, harvest, meter);
@@ -65,11 +68,4 @@ function collect(value: CelValue, key: string, units: number, harvest: Harvest, 
       collect(member, typeof name === "string" ? name : key, leafUnits - 1, harvest, meter);
     }
   }
-}
-
-function collectText(value: string, key: string, harvest: Harvest): void {
-  harvest.left -= leafCharacters;
-  if (harvest.left <= 0) return;
-  harvest.leaves.push({ key, text: value.length > harvest.left ? value.slice(0, harvest.left) : value });
-  harvest.left -= value.length;
 }

@@ -164,7 +164,7 @@ class Trace {
       return { value: this.#compile(node, variables)(variables) };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      return { error: error.message, spent: this.#engine.isSpent };
+      return { error: error.message, spent: this.#engine.meter.left < 0 };
     }
   }
 

@@ -83,9 +83,7 @@ export function typeOf(value: CelValue): string {
   return typeof value === "bigint" ? "int" : "double";
 }
 
-export function isList(value: CelValue): value is readonly CelValue[] {
-  return Array.isArray(value);
-}
+export const isList: (value: CelValue) => value is readonly CelValue[] = Array.isArray;
 
 export function isMap(value: CelValue): value is AnyMap {
   if (typeof value !== "object" || value === null || isList(value)) return false;

@@ -41,9 +41,9 @@ export class CelComparison {
     if ("faults" in compiled) return undefined;
     const planned = this.#oracle.prepare(text);
     return (action, pack, units = evaluationUnits) => {
-      engine.refill(units);
+      engine.meter.left = units;
       const result = evaluate(compiled.expression, variablesOf(action, pack));
-      const ours = comparable(result, units, engine.left);
+      const ours = comparable(result, units, engine.meter.left);
       this.#oracle.refill(units);
       const found = planned(action, pack);
       const theirs = comparable("value" in found ? writeOracle(found.value) : "error", units, this.#oracle.left);

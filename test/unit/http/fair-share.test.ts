@@ -31,7 +31,7 @@ describe("FairShare", () => {
 
   /** Lets a request use the main thread for so long, on the clock of the test. */
   async function use(share: FairShare, who: Principal, ms: number): Promise<void> {
-    share.charge(who);
+    share.mainThread.resume(who);
     now += ms;
     await new Promise(setImmediate);
   }

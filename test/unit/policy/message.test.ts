@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Json } from "../../../core/action/json.ts";
 import { hasUnprintable, showText } from "../../../core/action/visible-text.ts";
 import { CelEngine } from "../../../core/policy/cel/engine.ts";
+import { evaluationUnits } from "../../../core/policy/cel/meter.ts";
 import { variablesOf } from "../../../core/policy/cel/scope.ts";
 import { compileMessage } from "../../../core/policy/rule.ts";
 import { makeAction } from "../../support/action.ts";
@@ -11,7 +12,7 @@ function render(text: string, args: Json = {}): string {
   const engine = new CelEngine();
   const message = compileMessage(text, engine, scopeOf(["input"]));
   if (!("render" in message)) throw new TypeError(message[0]?.message);
-  engine.refill();
+  engine.meter.left = evaluationUnits;
   return message.render(variablesOf(makeAction({ arguments: args }), { settings: {}, data: {} }));
 }
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
-import { type ActionEnvelope, everyUpstream, freezeAction, withOutput } from "../../../core/action/envelope.ts";
+import { type ActionEnvelope, everyUpstream, withOutput } from "../../../core/action/envelope.ts";
 import type { Evaluation } from "../../../core/action/evaluation.ts";
+import { deepFreeze } from "../../../core/action/json.ts";
 import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey } from "../../../core/session/session-entry.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
@@ -69,7 +70,7 @@ describe("SessionWatch", () => {
       await learn();
       await act();
       const action = newAction();
-      const { session_state: state, history } = freezeAction(action, [world.watch.describe(action)]);
+      const { session_state: state, history } = deepFreeze({ ...action, ...world.watch.describe(action) });
       for (const each of [state, state?.taints, state?.taints[0], history, history?.[0], history?.[0]?.hosts]) {
         expect(Object.isFrozen(each)).to.equal(true);
       }

@@ -1,10 +1,18 @@
 import { expect } from "chai";
-import { dispatchAction, requestOf } from "../../../core/upstream/dispatch.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import type { OutgoingRequest } from "../../../core/upstream/connection.ts";
+import { spendOnRequest } from "../../../core/upstream/dispatch.ts";
 import { makeAction } from "../../support/action.ts";
 import { permit } from "../../support/permission.ts";
 import { call, closeAll, hostile, openGroup, textOf } from "./fixture.ts";
 
-describe("requestOf(action)", () => {
+function requestOf(action: ActionEnvelope): OutgoingRequest {
+  return spendOnRequest(permit(action), action.target);
+}
+
+describe("spendOnRequest(permission, upstream)", () => {
+  afterEach(closeAll);
+
   it("makes a tool call of a tool's name", () => {
     expect(requestOf(makeAction({ tool: "write", arguments: { a: 1 } }))).to.deep.equal({
       method: "tools/call",
@@ -35,32 +43,28 @@ describe("requestOf(action)", () => {
   it("refuses arguments that are no object", () => {
     expect(() => requestOf(makeAction({ arguments: [1] }))).to.throw(
       TypeError,
-      "requestOf: expected arguments to be an object",
+      "spendOnRequest: expected arguments to be an object",
     );
   });
-});
-
-describe("dispatchAction(connection, permission, exchange)", () => {
-  afterEach(closeAll);
 
   it("sends the judged action, once", async () => {
     const { group } = openGroup(hostile());
     const connection = await group.connection("up");
     const permission = permit(makeAction({ tool: "echo", target: "up", arguments: { a: 1 } }));
-    expect(JSON.parse(textOf(await dispatchAction(connection, permission, {})))).to.deep.equal({
+    expect(JSON.parse(textOf(await connection.request(spendOnRequest(permission, "up"))))).to.deep.equal({
       name: "echo",
       arguments: { a: 1 },
     });
-    expect(() => dispatchAction(connection, permission, {})).to.throw(TypeError, "this action was already dispatched");
+    expect(() => spendOnRequest(permission, "up")).to.throw(TypeError, "this action was already dispatched");
   });
 
   it("sends nothing to another upstream than the judged one", async () => {
     const { group } = openGroup(hostile());
     const connection = await group.connection("up");
     const permission = permit(makeAction({ tool: "die", target: "other" }));
-    expect(() => dispatchAction(connection, permission, {})).to.throw(
+    expect(() => spendOnRequest(permission, connection.upstream)).to.throw(
       TypeError,
-      "dispatchAction: judged for `other`, got `up`",
+      "spendOnRequest: judged for `other`, got `up`",
     );
     expect(textOf(await call(group, "received"))).to.not.include("die");
   });

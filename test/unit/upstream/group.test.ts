@@ -254,8 +254,8 @@ describe("UpstreamFleet", () => {
     await Promise.all([
       fleet.group(scope()).open(),
       fleet.group(scope()).open(),
-      fleet.shared("legacy").open(),
-      fleet.shared("modern").open(),
+      fleet.shared.legacy.open(),
+      fleet.shared.modern.open(),
     ]);
     expect(fleet.health().map(({ name, connections }) => [name, connections])).to.deep.equal([
       ["own", 3],
@@ -286,7 +286,7 @@ describe("UpstreamFleet", () => {
 
   it("refuses what an upstream asks of a client that is not there", async () => {
     const { fleet } = openFleet([hostile("", { connection: "shared" })]);
-    const group = fleet.shared("legacy");
+    const group = fleet.shared.legacy;
     await call(group, "ask");
     const refusal =
       '{"jsonrpc":"2.0","id":"ask-1","error":{"code":-32601,"message":"method not found: `roots/list`: this connection has no client behind it"}}';
@@ -295,7 +295,7 @@ describe("UpstreamFleet", () => {
 
   it("starts a shared process again without being asked", async () => {
     const { fleet } = openFleet([hostile("", { connection: "shared" })]);
-    await fault(call(fleet.shared("legacy"), "die"));
+    await fault(call(fleet.shared.legacy, "die"));
     expect(fleet.health()[0]?.connections).to.equal(0);
     await until(() => fleet.health()[0]?.connections === 1);
   });

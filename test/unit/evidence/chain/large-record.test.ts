@@ -96,23 +96,16 @@ describe("large records", () => {
   it("of another tenant do not wait", async () => {
     const lane = new LargeLane();
     const begun: string[] = [];
-    let endFirst: (() => void) | undefined;
-    const first = new Promise<void>((resolve) => {
-      endFirst = resolve;
-    });
-    const begin = (name: string, end: Promise<void>): Promise<void> => {
+    const begin = async (tenant: string, name: string): Promise<() => void> => {
+      const leave = await lane.enter(tenant);
       begun.push(name);
-      return end;
+      return leave;
     };
-    const runs = [
-      lane.run("acme", () => begin("acme", first)),
-      lane.run("acme", () => begin("acme again", Promise.resolve())),
-      lane.run("other", () => begin("other", Promise.resolve())),
-    ];
+    const [first, next] = [begin("acme", "acme"), begin("acme", "acme again"), begin("other", "other")];
     await setImmediate();
     expect(begun).to.deep.equal(["acme", "other"]);
-    endFirst?.();
-    await Promise.all(runs);
+    (await first)();
+    await next;
     expect(begun).to.deep.equal(["acme", "other", "acme again"]);
   });
 

@@ -7,7 +7,7 @@ import {
   fieldCommitment,
   fieldsDigest,
   type HiddenValue,
-  type PrivateField,
+  type KeptField,
 } from "../../../../core/evidence/private/private-field.ts";
 import { makeAction } from "../../../support/action.ts";
 
@@ -17,9 +17,12 @@ function namesOf({ fields }: HiddenValue): readonly (string | undefined)[] {
   return fields.map(({ name }) => name).sort();
 }
 
-function isWhole({ commitment, name, salt, value }: PrivateField): boolean {
-  if (name === undefined || salt === undefined || value === undefined) return false;
-  return fieldCommitment({ name, salt, value }) === commitment;
+function isWhole({ commitment, name, salt, value }: KeptField): boolean {
+  return commitment === undefined && name !== undefined && salt !== undefined && value !== undefined;
+}
+
+function commitmentOf({ commitment, name = "", salt = "", value = null }: KeptField): string {
+  return commitment ?? fieldCommitment({ name, salt, value });
 }
 
 function hidden(redactFields: readonly string[], tool: string, value: Json): readonly (string | undefined)[] {
@@ -33,7 +36,7 @@ describe("FieldHider.hide(tool, value)", () => {
     expect(Object.fromEntries(result.fields.map(({ name, value: each }) => [name, each]))).to.deep.equal(value);
     expect(result.fields.every(isWhole)).to.equal(true);
     expect(new Set(result.fields.map(({ salt }) => salt)).size).to.equal(5);
-    const commitments = result.fields.map(({ commitment }) => commitment);
+    const commitments = result.fields.map(commitmentOf);
     expect(commitments).to.deep.equal(commitments.toSorted());
     expect(result.digest).to.equal(fieldsDigest(commitments));
   });
@@ -83,7 +86,7 @@ describe("FieldHider.hide(tool, value)", () => {
       expect(fields.filter((field) => !isWhole(field)).map((field) => Object.keys(field))).to.deep.equal([
         ["commitment"],
       ]);
-      expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+      expect(digest).to.equal(fieldsDigest(fields.map(commitmentOf)));
     });
 
     it("goes by tool and field", () => {
@@ -107,7 +110,7 @@ describe("FieldHider.hide(tool, value, false)", () => {
   it("keeps one commitment that nobody can open, and the digest is over that", () => {
     const { digest, fields } = open.hide("t", { a: 1, b: "two" }, false);
     expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
-    expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+    expect(digest).to.equal(fieldsDigest(fields.map(commitmentOf)));
     expect(open.hide("t", { a: 1, b: "two" }, false).digest).to.not.equal(digest);
   });
 });
@@ -127,7 +130,7 @@ describe("FieldHider.hideFacts(action, facts)", () => {
     const result = open.hideFacts(action, factsOf("/srv/x"));
     expect(Object.fromEntries(result.fields.map(({ name, value }) => [name, value]))).to.deep.equal(rest);
     expect(result.fields.every(isWhole)).to.equal(true);
-    expect(result.digest).to.equal(fieldsDigest(result.fields.map(({ commitment }) => commitment)));
+    expect(result.digest).to.equal(fieldsDigest(result.fields.map(commitmentOf)));
   });
 
   for (const redactFields of [["run:note"], ["run:command"], ["*:com*"], ["run:"]]) {

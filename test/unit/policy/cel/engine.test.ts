@@ -4,6 +4,7 @@ import type { Phase } from "../../../../core/action/envelope.ts";
 import type { JsonObject } from "../../../../core/action/json.ts";
 import { functionArity, methodArity } from "../../../../core/policy/cel/check.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
+import { evaluationUnits } from "../../../../core/policy/cel/meter.ts";
 import { variablesOf } from "../../../../core/policy/cel/scope.ts";
 import { shapes } from "../../../../core/policy/cel/syntax.ts";
 import { makeAction } from "../../../support/action.ts";
@@ -132,7 +133,7 @@ describe("Expression.evaluate(variables)", () => {
       const engine = new CelEngine();
       const compiled = engine.compile(`${name} == 1`, new Map([[name, shapes.json]]));
       if ("faults" in compiled) throw new Error("expected an expression");
-      engine.refill();
+      engine.meter.left = evaluationUnits;
       const variables = variablesOf(makeAction(), { settings: {}, data: {} });
       expect(() => compiled.expression.evaluate(variables), name).to.throw(ExpressionError, "unresolved attribute");
     }
@@ -164,7 +165,7 @@ describe("CelEngine.compile(text, scope)", () => {
       const engine = new CelEngine();
       const compiled = engine.compile(text, scopeOf(["input"]));
       if ("faults" in compiled) throw new Error(compiled.faults[0]?.message);
-      engine.refill();
+      engine.meter.left = evaluationUnits;
       const variables = variablesOf(makeAction({ facts }), { settings: {}, data: {} });
       expect(compiled.expression.evaluate(variables)).to.equal(value);
     });
@@ -174,7 +175,7 @@ describe("CelEngine.compile(text, scope)", () => {
     const engine = new CelEngine();
     const compiled = engine.compile("facts.shell.parsed", scopeOf(["input"]), new Set(["facts.shell"]));
     if ("faults" in compiled) throw new Error(compiled.faults[0]?.message);
-    engine.refill();
+    engine.meter.left = evaluationUnits;
     const variables = variablesOf(makeAction({ facts }), { settings: {}, data: {} });
     expect(() => compiled.expression.evaluate(variables)).to.throw(ExpressionError, "shell");
   });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Json } from "../../../../core/action/json.ts";
 import { ExpressionBuilder } from "../../../../core/policy/cel/compiler.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
-import { Meter } from "../../../../core/policy/cel/meter.ts";
+import { evaluationUnits, Meter } from "../../../../core/policy/cel/meter.ts";
 import { PatternCache } from "../../../../core/policy/cel/pattern.ts";
 import { variablesOf } from "../../../../core/policy/cel/scope.ts";
 import { parseExpression } from "../../../../core/policy/cel/syntax.ts";
@@ -111,7 +111,7 @@ describe("the work an expression may do", () => {
     const compiled = engine.compile("args.l.exists(a, args.l.exists(b, a < 0))", scopeOf(["input"]));
     if ("faults" in compiled) throw new Error("expected an expression");
     const ask = (l: readonly number[]): unknown => {
-      engine.refill();
+      engine.meter.left = evaluationUnits;
       return compiled.expression.evaluate(variablesOf(makeAction({ arguments: { l } }), pack));
     };
     expect(() => ask(many)).to.throw(ExpressionError, spent);

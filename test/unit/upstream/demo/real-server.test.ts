@@ -76,7 +76,7 @@ describe("the demo upstream", () => {
       onCleanup(() => rm(folder, { recursive: true }));
       const log = join(folder, "log");
       const { fleet } = openFleet([{ ...demoUpstream({ DEMO_LOG: log }), name: "up" }]);
-      const group = fleet.shared(era);
+      const group = fleet.shared[era];
       expect((await group.tools()).map(({ name, capability }) => [name, capability])).to.deep.equal([
         ["list_notes", "read"],
         ["read_note", "read"],
@@ -95,20 +95,20 @@ describe("the demo upstream", () => {
 
   it("refuses an unknown tool, and says in the result which argument does not fit", async () => {
     const { fleet } = openFleet([{ ...demoUpstream(), name: "up" }]);
-    const connection = await fleet.shared("modern").connection("up");
+    const connection = await fleet.shared.modern.connection("up");
     const unknown = await connection.request({ method: "tools/call", params: { name: "nope", arguments: {} } });
     expect("error" in unknown && unknown.error.code).to.equal(-32602);
     const other = await connection.request({ method: "resources/list" });
     expect("error" in other && other.error.code).to.equal(-32601);
-    const misfit = await call(fleet.shared("modern"), "read_note", { title: "" });
+    const misfit = await call(fleet.shared.modern, "read_note", { title: "" });
     expect(textOf(misfit)).to.equal("invalid arguments: expected `title` to be 1 to 100 characters");
     expect("result" in misfit && misfit.result.isError).to.equal(true);
   });
 
   it("has one book of notes for clients of both eras", async () => {
     const { fleet } = openFleet([{ ...demoUpstream(), name: "up" }]);
-    await call(fleet.shared("modern"), "write_note", { title: "new", text: "by a modern client" });
-    expect(textOf(await call(fleet.shared("legacy"), "read_note", { title: "new" }))).to.equal("by a modern client");
+    await call(fleet.shared.modern, "write_note", { title: "new", text: "by a modern client" });
+    expect(textOf(await call(fleet.shared.legacy, "read_note", { title: "new" }))).to.equal("by a modern client");
   });
 });
 
@@ -276,7 +276,7 @@ describe("a server of both eras over Streamable HTTP", () => {
 
   it("streams a subscription until it is ended", async () => {
     const { fleet } = openFleet([http(url)]);
-    const connection = await fleet.shared("modern").connection("up");
+    const connection = await fleet.shared.modern.connection("up");
     const controller = new AbortController();
     const notes: string[] = [];
     const params = { notifications: { toolsListChanged: true } };
@@ -288,7 +288,7 @@ describe("a server of both eras over Streamable HTTP", () => {
       .catch((error: Error) => error.message);
     await until(() => notes.length === 1);
     await call(fleet.group(scope()), "test_trigger_tool_change").catch(() => undefined);
-    await call(fleet.shared("modern"), "test_trigger_tool_change");
+    await call(fleet.shared.modern, "test_trigger_tool_change");
     await until(() => notes.length >= 2);
     expect(notes.slice(0, 2)).to.deep.equal([
       "notifications/subscriptions/acknowledged",
