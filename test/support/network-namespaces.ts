@@ -63,6 +63,17 @@ export class NetworkNamespaces {
     );
   }
 
+  /** How many connections to another replica have been closed by one, and have something left that the other has not received. */
+  async unsent(index: number, to: number): Promise<number> {
+    const [command = "", ...args] = [...this.launcherOf(index), "ss", "--no-header", "--tcp", "--numeric"];
+    const { code, stdout, stderr } = await runProgram(command, [
+      ...args,
+      ...["state", "fin-wait-1", "dst", this.addressOf(to, "peers")],
+    ]);
+    if (code !== 0) throw new Error(`ss: ${stderr}`);
+    return stdout.split("\n").length - 1;
+  }
+
   /** Removes every namespace, and all links with them. What still runs in one keeps it alive until it ends. */
   async remove(): Promise<void> {
     const names = [this.#name, ...this.#machines()];

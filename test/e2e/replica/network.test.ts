@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { Agent } from "../../support/agent.ts";
 import { type Network, NetworkNamespaces, networks } from "../../support/network-namespaces.ts";
 import { eventually, ReplicaSite, type Sent, SteadyCalls, say, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
@@ -35,8 +36,11 @@ describe("replicas on machines of their own", function () {
   afterEach(() => Promise.all(indexes.map((index) => machines.heal(index, networks))));
 
   after(async () => {
-    await site?.stop();
-    await machines?.remove();
+    try {
+      await site?.stop();
+    } finally {
+      await machines?.remove();
+    }
   });
 
   for (let round = 1; round <= roundsOf(1, 30); round++) {
@@ -72,13 +76,22 @@ describe("replicas on machines of their own", function () {
         return others.every((index) => reached.includes(`peers-in-flight-${round}-${index}`));
       });
 
+      const kept = others.map((index) => new Agent(site.url(index), siteKey, `peers-late-${round}-${index}`));
+      for (const agent of kept) expect((await agent.call("echo")).status).to.equal(200);
+
       await machines.cut(owner, ["peers"]);
       const cutMs = performance.now();
       const refusals = others.flatMap((index) =>
         [1, 2].map((turn) => refusal(index, `peers-cut-${round}-${index}-${turn}`)),
       );
+      // On connections that were forwarded before.
+      const late = kept.map((agent) => failure(agent.call("echo", { mark: `peers-late-${round}` })));
       const [first] = await own.answered(10);
       sayOutage("cut from its peers, at the owner", cutMs, first, leaseMs);
+      const ended = await Promise.all(inFlight);
+      for (const { end, cause } of ended) expect([end, cause.split(" ")[0]]).to.deep.equal(["none", "UND_ERR_SOCKET"]);
+      for (const cause of await Promise.all(late)) expect(cause).to.include({ code: "UND_ERR_SOCKET" });
+      for (const { endedMs } of ended) say(`a call that was forwarded ended after ${Math.round(endedMs - cutMs)} ms`);
       for (const { status, retryAfter } of await Promise.all(refusals)) {
         expect([status, retryAfter]).to.deep.equal([503, "1"]);
       }
@@ -91,8 +104,12 @@ describe("replicas on machines of their own", function () {
         others.map((index) => site.serves(site.url(index), `peers-again-${round}-${index}`)),
       );
       sayOutage("healed, at the others", healedMs, again[0]?.at(-1), leaseMs);
-      expect((await site.reached()).filter((mark) => mark.startsWith("peers-cut-"))).to.deep.equal([]);
-      await expectSound([before, await Promise.all(inFlight), await own.end(), ...again].flat(), owner);
+      for (const index of others) {
+        await eventually("what was closed to be gone", async () => (await machines.unsent(index, owner)) === 0);
+      }
+      const refused = /^peers-(cut|late)-/;
+      expect((await site.reached()).filter((mark) => refused.test(mark))).to.deep.equal([]);
+      await expectSound([before, ended, await own.end(), ...again].flat(), owner);
     });
   }
 
@@ -157,3 +174,10 @@ describe("replicas on machines of their own", function () {
     return { status: response.status, retryAfter: response.headers.get("retry-after") };
   }
 });
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => null,
+    (error: unknown) => error,
+  );
+}
