@@ -1,5 +1,5 @@
-import { type AddressInfo, isIP, type Socket } from "node:net";
-import { connect, createServer, type Server, type TLSSocket } from "node:tls";
+import { type AddressInfo, connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, createServer, type Server, type TLSSocket } from "node:tls";
 import { isJsonObject } from "../action/json.ts";
 import { portFault } from "../config/port-fault.ts";
 import { deriveReplicaKey } from "./shared-key.ts";
@@ -35,6 +35,7 @@ const identity = "gateway-replica";
 const helloMs = 5_000;
 const maxLine = 512;
 const accepted = "ok";
+const unreachable = "the other replica cannot be reached";
 
 /** The port at which a replica takes what others forward to the owner. Forwarded connections are never forwarded again. */
 export class ReplicaChannel {
@@ -106,7 +107,7 @@ function readLine(socket: Socket): Promise<string> {
       if (error === undefined) resolve(text.slice(0, text.indexOf("\n")));
       else reject(error);
     };
-    const onClose = (): void => end(new Error("the other replica cannot be reached"));
+    const onClose = (): void => end(new Error(unreachable));
     const onData = (bytes: Buffer): void => {
       text += bytes.toString("latin1");
       const length = text.indexOf("\n");
@@ -127,27 +128,48 @@ interface Forwarded extends Preamble {
   readonly connecting: Set<Socket>;
 }
 
-/** Connects to the owner. Rejects where it cannot be reached, or is no longer the owner of that epoch. */
-export async function connectToOwner({ address, secret, connecting, ...preamble }: Forwarded): Promise<Socket> {
+/** A connection to the owner: what is sent through `socket` passes over `link` encrypted. One ends with the other. */
+export interface OwnerConnection {
+  readonly socket: Socket;
+  readonly link: Socket;
+}
+
+/** Connects to the owner. Rejects where it cannot be reached within 5 s, or is no longer the owner of that epoch. */
+export async function connectToOwner({
+  address,
+  secret,
+  connecting,
+  ...preamble
+}: Forwarded): Promise<OwnerConnection> {
   const { hostname, port } = new URL(`tcp://${address}`);
-  const socket = connect({
-    ...encryption,
-    host: hostname.replace(/^\[|\]$/g, ""),
-    port: Number(port),
-    pskCallback: () => ({ identity, psk: deriveReplicaKey(secret, "channel") }),
-    // The key names the peer; there is no certificate.
-    checkServerIdentity: () => undefined,
-  });
-  socket.on("error", () => socket.destroy());
-  socket.write(`${JSON.stringify(preamble)}\n`);
-  connecting.add(socket);
+  const link = connectTcp({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
+  link.on("error", () => link.destroy());
+  const deadline = setTimeout(() => link.destroy(), helloMs);
+  connecting.add(link);
   try {
-    if ((await readLine(socket)) === accepted) return socket;
+    await connected(link);
+    const socket = connectTls({
+      ...encryption,
+      socket: link,
+      pskCallback: () => ({ identity, psk: deriveReplicaKey(secret, "channel") }),
+      // The key names the peer; there is no certificate.
+      checkServerIdentity: () => undefined,
+    });
+    socket.on("error", () => socket.destroy());
+    socket.write(`${JSON.stringify(preamble)}\n`);
+    if ((await readLine(socket)) === accepted) return { socket, link };
     throw new Error(`expected the owner of epoch ${preamble.epoch}, got another replica`);
   } catch (error) {
-    socket.destroy();
+    link.destroy();
     throw error;
   } finally {
-    connecting.delete(socket);
+    clearTimeout(deadline);
+    connecting.delete(link);
   }
+}
+
+function connected(link: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    link.once("connect", resolve).once("close", () => reject(new Error(unreachable)));
+  });
 }

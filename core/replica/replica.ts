@@ -10,6 +10,7 @@ import type { Log } from "../observe/log.ts";
 import { openFolder, openStore, type Store } from "../store/open.ts";
 import { connectToOwner, type Door, ReplicaChannel, type ReplicaPort, replicaPorts } from "./channel.ts";
 import { type LeaseClaim, type LeaseRow, ReplicaDatabase } from "./database.ts";
+import { ForwardedConnections } from "./forwarded-connection.ts";
 import { Lease } from "./lease.ts";
 import { bytesOf, catchUp } from "./local-copy.ts";
 import { ReplicatedStore } from "./replicated-store.ts";
@@ -79,7 +80,7 @@ export class Replica {
   #known: LeaseRow | null = null;
   #reading: Promise<LeaseRow> | null = null;
   /** Connections to the owner as known. */
-  #forwarded = new Set<Socket>();
+  #forwarded = this.#forwardedToNext();
   /** Those that it has not answered yet. */
   readonly #connecting = new Set<Socket>();
 
@@ -218,12 +219,16 @@ export class Replica {
   /** Ends the connections to an owner that was replaced: one that stands still, or was cut off, would never end them itself. */
   #leaveOwner(): void {
     const left = this.#forwarded;
-    this.#forwarded = new Set();
+    this.#forwarded = this.#forwardedToNext();
     // One that stands still accepts connections, and answers none of them.
     for (const socket of this.#connecting) socket.destroy();
-    setTimeout(() => {
-      for (const socket of left) socket.destroy();
-    }, drainMs).unref();
+    setTimeout(() => left.end(), drainMs).unref();
+  }
+
+  #forwardedToNext(): ForwardedConnections {
+    return new ForwardedConnections((connections) => {
+      this.#options.log.warn({ connections }, "replica_owner_unreachable");
+    });
   }
 
   async #listen(): Promise<void> {
@@ -250,8 +255,12 @@ export class Replica {
     const connectTo = async ({ address, epoch }: LeaseRow): Promise<Socket> => {
       const forwarded = this.#forwarded;
       const { secret } = this.#options;
-      const socket = await connectToOwner({ port, client, epoch, address, secret, connecting: this.#connecting });
-      if (forwarded === this.#forwarded) return track(socket, forwarded);
+      const connecting = this.#connecting;
+      const { socket, link } = await connectToOwner({ port, client, epoch, address, secret, connecting });
+      if (forwarded === this.#forwarded) {
+        forwarded.add(link);
+        return socket;
+      }
       socket.destroy();
       throw new Error(`the owner of epoch ${epoch} was replaced meanwhile`);
     };
@@ -269,12 +278,6 @@ export class Replica {
     const host = this.#options.host ?? hostname();
     return `${host.includes(":") ? `[${host}]` : host}:${this.#channel.port}`;
   }
-}
-
-/** Keeps a socket in a set for as long as it is open. */
-function track(socket: Socket, open: Set<Socket>): Socket {
-  open.add(socket);
-  return socket.once("close", () => open.delete(socket));
 }
 
 function checkUse({ use }: LeaseRow): void {

@@ -109,7 +109,7 @@ export function egressFaults(tree: SourceTree): readonly string[] {
     );
     const usesUndici = imports.some(({ name, values }) => name === "undici" && values.length > 0);
     // Replicas connect to the one that their database names, and prove to each other that they share a secret.
-    if (path === "core/replica/channel.ts") return [];
+    if (["channel", "forwarded-connection"].some((name) => path === `core/replica/${name}.ts`)) return [];
     const isGuarded = source.includes("egress.connector(") || path.startsWith("core/egress/");
     const fetches = !usesUndici && /(?<![.\w#])fetch\((?!\))/.test(withoutCommentLines(source));
     const mayFetch = isCommand && source.includes('redirect: "error"');

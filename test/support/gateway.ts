@@ -29,13 +29,15 @@ export interface GatewayOptions {
   readonly alone?: boolean;
   /** True: one key may spend what it may by default, or by `config`. Else everything, as one key does in most tests. */
   readonly limitsShares?: boolean;
+  /** The address at which its ports are reached; 127.0.0.1 unless told. */
+  readonly host?: string;
   /** How long the gateway may take to say it is ready; 20 s unless told. */
   readonly deadlineMs?: number;
 }
 
 /** A gateway process of the built program, listening on ports the system chose. */
 export interface RunningGateway {
-  /** `http://127.0.0.1:<port>` of the gateway port, without a trailing slash; the other two likewise. */
+  /** `http://<host>:<port>` of the gateway port, without a trailing slash; the other two likewise. */
   readonly url: string;
   readonly adminUrl: string;
   readonly metricsUrl: string;
@@ -102,7 +104,7 @@ async function launch(folder: string, owned: boolean, options: GatewayOptions): 
   const child = isOwn ? spawnGateway(args, folder, env, options) : hostGateway(args, folder, env);
   const stopped = isOwn ? undefined : stoppedGateway(child);
   const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 60_000, stopped);
-  const url = (field: string): string => `http://127.0.0.1:${ready.port(field)}`;
+  const url = (field: string): string => `http://${options.host ?? "127.0.0.1"}:${ready.port(field)}`;
   return {
     url: url("gateway_port"),
     adminUrl: url("admin_port"),

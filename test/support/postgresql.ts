@@ -1,13 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { chown, mkdtemp, rm } from "node:fs/promises";
+import { appendFile, chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Ran, runProgram } from "./program.ts";
 
-/** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder and by nothing else. */
+export interface PostgresOptions {
+  /** An empty folder, which is the caller's to remove; left out: one that is removed with the server. */
+  readonly folder?: string;
+  /** An address at which the machines of its network reach it, too. */
+  readonly host?: string;
+}
+
+/** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder, and at an address where told. */
 export class PostgresServer {
   readonly #folder: string;
   readonly #programs: Programs;
@@ -19,26 +26,32 @@ export class PostgresServer {
     this.#server = this.#launch();
   }
 
-  /** `folder`: an empty one, which is the caller's to remove. */
-  static start(folder?: string): Promise<PostgresServer> {
-    return PostgresServer.#create(folder, (data) => ["initdb", "--pgdata", data, "--auth=trust", "--username=auditor"]);
+  static start(options: PostgresOptions = {}): Promise<PostgresServer> {
+    return PostgresServer.#create(options, (data) => [
+      "initdb",
+      "--pgdata",
+      data,
+      "--auth=trust",
+      "--username=auditor",
+    ]);
   }
 
   /** Starts a server that follows this one, asynchronously unless it is told otherwise, and is read-only until it is promoted. */
   startStandby(): Promise<PostgresServer> {
     const from = `--dbname=host=${this.#folder} user=auditor`;
     const more = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
-    return PostgresServer.#create(undefined, (data) => ["pg_basebackup", "--pgdata", data, from, ...more]);
+    return PostgresServer.#create({}, (data) => ["pg_basebackup", "--pgdata", data, from, ...more]);
   }
 
   static async #create(
-    given: string | undefined,
+    { folder: given, host }: PostgresOptions,
     commandFor: (data: string) => readonly string[],
   ): Promise<PostgresServer> {
     const folder = given ?? (await mkdtemp(join(tmpdir(), "postgresql-")));
     const bin = (await run("pg_config", ["--bindir"])).trim();
-    const programs = { bin, data: join(folder, "data"), owner: await ownerFor(folder) };
+    const programs = { bin, data: join(folder, "data"), owner: await ownerFor(folder), host: host ?? null };
     await runAs(programs, folder, commandFor(programs.data));
+    if (host !== undefined) await appendFile(join(programs.data, "pg_hba.conf"), "host all all samenet trust\n");
     const started = new PostgresServer(folder, programs);
     await started.#answers();
     return started;
@@ -114,8 +127,8 @@ export class PostgresServer {
   }
 
   #launch(): ChildProcess {
-    const { bin, data, owner } = this.#programs;
-    const args = ["-D", data, "-k", this.#folder, "-c", "listen_addresses="];
+    const { bin, data, owner, host } = this.#programs;
+    const args = ["-D", data, "-k", this.#folder, "-c", `listen_addresses=${host ?? ""}`];
     return spawn(join(bin, "postgres"), args, { ...owner, cwd: this.#folder, stdio: "ignore" });
   }
 
@@ -131,6 +144,8 @@ export class PostgresServer {
 interface Programs {
   readonly bin: string;
   readonly data: string;
+  /** The address at which it listens; null: none. */
+  readonly host: string | null;
   readonly owner: { readonly uid?: number; readonly gid?: number };
 }
 

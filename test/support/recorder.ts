@@ -29,18 +29,19 @@ export interface Recorder {
 
 const program = fileURLToPath(new URL("../fixture/recording-server.js", import.meta.url));
 
-export async function startRecorder(): Promise<Recorder> {
+/** `host`: the address at which it listens. */
+export async function startRecorder(host = "127.0.0.1"): Promise<Recorder> {
   const folder = await mkdtemp(join(tmpdir(), "recorder-"));
   const file = join(folder, "record.jsonl");
   const child = spawn(process.execPath, [program], {
-    env: { ...process.env, RECORD: file },
+    env: { ...process.env, RECORD: file, RECORD_HOST: host },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
   const ready = await awaitReady(child, { event: "ready" }, 60_000);
   const requests = (): Promise<readonly Recorded[]> => readRecord(file);
   return {
-    url: `http://127.0.0.1:${ready.port("port")}/mcp`,
+    url: `http://${host}:${ready.port("port")}/mcp`,
     file,
     requests,
     calls: async () => (await requests()).filter(({ body }) => body.includes('"tools/call"')),

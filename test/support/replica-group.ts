@@ -4,16 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./free-port.ts";
 import { type GatewayOptions, type RunningGateway, startGateway } from "./gateway.ts";
-import { PostgresServer } from "./postgresql.ts";
+import { type PostgresOptions, PostgresServer } from "./postgresql.ts";
 import { replicaStore } from "./replica-store.ts";
 
 interface GroupOptions extends Pick<GatewayOptions, "config" | "files" | "limitsShares" | "env"> {
   readonly leaseMs: number;
-  /** The database's folder; left out: one that is removed with it. */
-  readonly postgresFolder?: string;
+  readonly postgres?: PostgresOptions;
 }
 
-interface MemberOptions {
+interface MemberOptions extends Pick<GatewayOptions, "host" | "launcher"> {
   readonly secret?: string;
   readonly databaseUrl?: string;
   readonly env?: Record<string, string>;
@@ -39,7 +38,7 @@ export class ReplicaGroup {
 
   /** Starts the database alone. `config`: without `listen` and `store`. */
   static async create(options: GroupOptions): Promise<ReplicaGroup> {
-    const postgres = await PostgresServer.start(options.postgresFolder);
+    const postgres = await PostgresServer.start(options.postgres);
     const folder = await mkdtemp(join(tmpdir(), "replicas-"));
     return new ReplicaGroup(postgres, await postgres.createDatabase("gateway"), folder, options);
   }
@@ -48,11 +47,13 @@ export class ReplicaGroup {
   async start(index: number, over: MemberOptions = {}): Promise<RunningGateway> {
     const port = over.replicaPort ?? (await freePort());
     const { config, files, env = {}, limitsShares = false, leaseMs } = this.#options;
-    const url = over.databaseUrl ?? this.databaseUrl;
-    const store = replicaStore({ url, secret: over.secret ?? this.#secret, port, leaseMs });
+    const { databaseUrl: url = this.databaseUrl, secret = this.#secret, host, launcher } = over;
+    const store = replicaStore({ url, secret, port, leaseMs });
     const member = await startGateway({
       config: `${config}\n${store.config}`,
       ...(files === undefined ? {} : { files }),
+      ...(host === undefined ? {} : { host }),
+      ...(launcher === undefined ? {} : { launcher }),
       folder: this.folderOf(index),
       env: { ...store.env, ...env, ...over.env },
       ownProcess: true,

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { ActionRecord, EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { Agent } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
+import type { PostgresOptions } from "./postgresql.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { ReplicaGroup } from "./replica-group.ts";
 import { siteConfig, siteFiles, siteKey } from "./site.ts";
@@ -18,6 +19,14 @@ export interface Sent {
   readonly end: "answered" | "none" | (string & {});
   /** Why no answer came. */
   readonly cause: string;
+}
+
+/** What is not on this machine's loopback, or not in a folder of its own. */
+interface Surroundings {
+  readonly postgres?: PostgresOptions;
+  readonly upstreamHost?: string;
+  /** The addresses at which clients reach the replicas. */
+  readonly hosts?: readonly string[];
 }
 
 const deadlineMs = 90_000;
@@ -41,18 +50,14 @@ export class ReplicaSite {
   }
 
   /** Starts what the replicas need, and none of them. */
-  static async create(leaseMs: number, postgresFolder?: string): Promise<ReplicaSite> {
-    const upstream = await startRecorder();
-    const config = siteConfig({ remoteUrl: upstream.url, more: "sessions: { risk: { kill_at: 0 } }" });
-    return new ReplicaSite(
-      upstream,
-      await ReplicaGroup.create({
-        config,
-        files: siteFiles(),
-        leaseMs,
-        ...(postgresFolder === undefined ? {} : { postgresFolder }),
-      }),
-    );
+  static async create(
+    leaseMs: number,
+    { postgres = {}, upstreamHost, hosts }: Surroundings = {},
+  ): Promise<ReplicaSite> {
+    const upstream = await startRecorder(upstreamHost);
+    const open = hosts === undefined ? {} : { hosts };
+    const config = siteConfig({ remoteUrl: upstream.url, ...open, more: "sessions: { risk: { kill_at: 0 } }" });
+    return new ReplicaSite(upstream, await ReplicaGroup.create({ config, files: siteFiles(), leaseMs, postgres }));
   }
 
   url(index: number): string {

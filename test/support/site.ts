@@ -9,6 +9,8 @@ export interface SiteOptions {
   readonly remoteUrl?: string;
   /** File in which the demo upstream, over stdio and named `local`, books each call. */
   readonly localLog?: string;
+  /** Names and addresses at which clients of other machines reach it; left out: this machine alone does. */
+  readonly hosts?: readonly string[];
   /** Of the one key; `operator` unless told. */
   readonly role?: Role;
   /** Further top-level keys of `gateway.yaml`. */
@@ -21,14 +23,16 @@ export const siteKey: string = `test-${randomBytes(32).toString("base64url")}`;
 const demoServer = fileURLToPath(new URL("../../core/upstream/demo/server.js", import.meta.url));
 
 /** A `gateway.yaml` with one key, `siteKey`, the pack of `siteFiles`, and the upstreams that are asked for. */
-export function siteConfig({ remoteUrl, localLog, role = "operator", more = "" }: SiteOptions): string {
+export function siteConfig({ remoteUrl, localLog, hosts, role = "operator", more = "" }: SiteOptions): string {
   const keyHash = createHash("sha256").update(siteKey).digest("hex");
   const remote = `{ name: remote, transport: http, url: "${remoteUrl}", protocol: legacy, connection: shared }`;
   const local =
     `{ name: local, transport: stdio, command: "${process.execPath}", args: ["${demoServer}"], ` +
     `env: { DEMO_LOG: "${localLog}" }, connection: shared }`;
+  const everywhere = 'host: "0.0.0.0", admin_host: "0.0.0.0", ';
+  const open = hosts === undefined ? "" : `${everywhere}allowed_hosts: [${hosts.join(", ")}], `;
   return `
-listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+listen: { ${open}gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys: [{ id: ci, tenant: acme, role: ${role}, key_hash: "sha256:${keyHash}" }]
 upstreams: [${[...(remoteUrl === undefined ? [] : [remote]), ...(localLog === undefined ? [] : [local])].join(", ")}]
 policy: { packs: [{ path: packs/open }] }

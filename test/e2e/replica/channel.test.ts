@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { expect } from "chai";
 import { connectToOwner, ReplicaChannel, type ReplicaPort } from "../../../core/replica/channel.ts";
@@ -70,7 +71,7 @@ describe("the port at which a replica takes what others forward", () => {
   /** A peer that knows the secret is served: what came before holds no place. */
   async function expectServes(): Promise<void> {
     const before = taken.length;
-    const socket = await connectToOwner({ ...good, address, secret, connecting });
+    const { socket } = await connectToOwner({ ...good, address, secret, connecting });
     socket.resume().write("hello");
     const [bytes] = (await once(socket, "data")) as [Buffer];
     expect(String(bytes)).to.equal("hello");
@@ -86,7 +87,8 @@ describe("the port at which a replica takes what others forward", () => {
   it("takes a connection of a peer with the secret, with the address of its client [S86]", async () => {
     await expectServes();
     for (const port of ["admin", "metrics"] as const) {
-      await hangUp(await connectToOwner({ ...good, port, client: "2001:db8::1", address, secret, connecting }));
+      const { socket } = await connectToOwner({ ...good, port, client: "2001:db8::1", address, secret, connecting });
+      await hangUp(socket);
     }
     expect(taken.slice(1)).to.deep.equal([
       { port: "admin", from: "2001:db8::1" },
@@ -208,6 +210,33 @@ describe("a stream through a replica that is not the owner", () => {
     await site.serves(site.url(other));
     const again = await new LiveClient(site.url(other), { key: siteKey }).open();
     again.socket.terminate();
+  });
+});
+
+describe("a call through a replica, to an owner that stands still for a while", () => {
+  let site: ReplicaSite;
+
+  before(async () => {
+    site = await ReplicaSite.start(30_000, 2);
+  });
+
+  after(() => site.stop());
+
+  it("is quiet for longer than a machine may answer nothing, and is answered [S86]", async () => {
+    const owner = site.group.owner();
+    const quiet = site.call(site.url(1 - owner), "quiet", { wait_ms: 1_000 });
+    await eventually("the call to be dispatched", async () => (await site.reached()).includes("quiet"));
+    const { process: stopped } = site.group.member(owner);
+    stopped.kill("SIGSTOP");
+    try {
+      await sleep(8_000);
+    } finally {
+      stopped.kill("SIGCONT");
+    }
+    const sent = await quiet;
+    expect(sent.end, sent.cause).to.equal("answered");
+    expect(site.group.member(1 - owner).stderr()).to.not.include("replica_owner_unreachable");
+    await site.expectSettled([sent], owner);
   });
 });
 

@@ -17,7 +17,7 @@ describe("a database whose disk is full", () => {
     await run("mount", ["-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", disk]);
     const data = join(disk, "postgresql");
     await run("mkdir", [data]);
-    site = await ReplicaSite.create(leaseMs, data);
+    site = await ReplicaSite.create(leaseMs, { postgres: { folder: data } });
     await Promise.all([0, 1].map((index) => site.group.start(index)));
     await site.serves();
   });
