@@ -7,7 +7,7 @@ import { PostgresProxy } from "../../support/postgresql-proxy.ts";
 import { eventually, ReplicaSite, type Sent, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
-const leaseMs = 2_000;
+const leaseMs = roundsOf(2_000, 10_000);
 
 describe("the database of two replicas", () => {
   let site: ReplicaSite;

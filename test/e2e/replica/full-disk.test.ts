@@ -6,7 +6,7 @@ import { runProgram } from "../../support/program.ts";
 import { eventually, ReplicaSite, type Sent, say, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
-const leaseMs = 2_000;
+const leaseMs = roundsOf(2_000, 10_000);
 
 describe("a database whose disk is full", () => {
   let site: ReplicaSite;

@@ -5,7 +5,7 @@ import { eventually, ReplicaSite, type Sent, SteadyCalls, say, sayOutage } from 
 import { roundsOf } from "../../support/rounds.ts";
 import { siteKey } from "../../support/site.ts";
 
-const leaseMs = 2_000;
+const leaseMs = roundsOf(2_000, 10_000);
 const indexes = [0, 1, 2] as const;
 
 describe("replicas on machines of their own", function () {

@@ -5,7 +5,7 @@ import { PostgresProxy } from "../../support/postgresql-proxy.ts";
 import { eventually, ReplicaSite, type Sent, SteadyCalls, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
-const leaseMs = 2_000;
+const leaseMs = roundsOf(2_000, 10_000);
 const isOlder = "the database is older than the data folder";
 
 describe("a standby of the database that takes the place of its primary", () => {

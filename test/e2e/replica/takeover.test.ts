@@ -3,7 +3,7 @@ import { eventually, ReplicaSite, type Sent, SteadyCalls, say, sayOutage } from 
 import { RoundRobin } from "../../support/round-robin.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
-const leaseMs = 3_000;
+const leaseMs = roundsOf(3_000, 10_000);
 const agents = 4;
 
 describe("three replicas on one database", () => {
