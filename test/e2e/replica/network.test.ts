@@ -69,7 +69,7 @@ describe("replicas on machines of their own", function () {
       const own = new SteadyCalls(site, site.url(owner), `peers-own-${round}`, 2);
       const before = await Promise.all(others.map((index) => at(index, `peers-before-${round}-${index}`)));
       const inFlight = others.map((index) =>
-        site.call(site.url(index), `peers-in-flight-${round}-${index}`, { wait_ms: 1_000 }),
+        site.call(site.url(index), `peers-in-flight-${round}-${index}`, { wait_ms: 5_000 }),
       );
       await eventually("the calls to be dispatched", async () => {
         const reached = await site.reached();
