@@ -175,8 +175,7 @@ export class GroupCommit {
     for (const operation of operations) {
       const value = operation.type === "put" ? operation.value : null;
       group.writes.set(operation.key, value);
-      if (typeof value === "string") group.size += value.length;
-      else if (value !== null && "secret" in value) group.size += value.text.length;
+      if (value !== null) group.size += (typeof value === "string" ? value : "text" in value ? value.text : "").length;
     }
     return { group, written: this.#written };
   }

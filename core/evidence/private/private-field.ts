@@ -245,9 +245,8 @@ export async function discloseRecord(reader: Reader, key: WrappingKey, record: A
   };
   const disclosure = (await readDisclosure(reader, key, record)) ?? {};
   for (const member of privateMembers) {
-    const fields = disclosure[member];
-    const digest = fields === undefined ? undefined : fieldsDigest(fields.map(({ commitment }) => commitment));
-    if (digest !== committed[member]) throw damaged(record);
+    const commitments = disclosure[member]?.map(({ commitment }) => commitment);
+    if ((commitments && fieldsDigest(commitments)) !== committed[member]) throw damaged(record);
   }
   return disclosure;
 }
