@@ -1,12 +1,16 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
 import { type Network, NetworkNamespaces, networks } from "../../support/network-namespaces.ts";
+import { awaitReady, type ReadyProcess } from "../../support/ready-line.ts";
 import { eventually, ReplicaSite, type Sent, SteadyCalls, say, sayOutage } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 import { siteKey } from "../../support/site.ts";
 
 const leaseMs = roundsOf(2_000, 10_000);
 const indexes = [0, 1, 2] as const;
+const leaseHolder = fileURLToPath(new URL("../../fixture/lease-holder.js", import.meta.url));
 
 describe("replicas on machines of their own", function () {
   this.timeout(240_000);
@@ -20,10 +24,9 @@ describe("replicas on machines of their own", function () {
       upstreamHost: machines.hostOf("clients"),
       hosts: indexes.map((index) => machines.addressOf(index, "clients")),
     });
-    const databaseUrl = `postgres://auditor@${machines.hostOf("database")}/gateway`;
     const start = (index: number): Promise<unknown> =>
       site.group.start(index, {
-        databaseUrl,
+        databaseUrl: databaseUrl(),
         env: { REPLICA_HOST: machines.addressOf(index, "peers") },
         host: machines.addressOf(index, "clients"),
         launcher: machines.launcherOf(index),
@@ -61,6 +64,19 @@ describe("replicas on machines of their own", function () {
 
     it(`replace an owner that nobody reaches (${round}) [S86]`, async () => {
       await replaced(site.group.owner(), networks, `everybody-${round}`, async () => []);
+    });
+
+    it(`replace an owner that is cut from the database amid a transaction (${round}) [S86]`, async () => {
+      const cut = site.group.owner();
+      const holder = await holdLease(cut);
+      await machines.cut(cut, ["database"]);
+      const cutMs = performance.now();
+      const served = await site.serves(site.url((cut + 1) % indexes.length), `transaction-${round}`);
+      sayOutage("cut from the database amid a transaction", cutMs, served.at(-1), leaseMs);
+      expect(site.group.owner(), "the owner").to.not.equal(cut);
+      await holder.stop("SIGKILL", leaseMs);
+      await machines.heal(cut, ["database"]);
+      await expectSound([...served, ...(await site.serves(site.url(cut), `transaction-healed-${round}`))], cut);
     });
 
     it(`keep an owner that no other replica reaches, and refuse what they cannot forward (${round}) [S86]`, async () => {
@@ -111,6 +127,18 @@ describe("replicas on machines of their own", function () {
       expect((await site.reached()).filter((mark) => refused.test(mark))).to.deep.equal([]);
       await expectSound([before, ended, await own.end(), ...again].flat(), owner);
     });
+  }
+
+  /** Locks the row of the lease, from where a replica is. */
+  function holdLease(index: number): Promise<ReadyProcess> {
+    const [command = "", ...args] = [...machines.launcherOf(index), process.execPath, leaseHolder];
+    const env = { ...process.env, DATABASE_URL: databaseUrl(), TIMEOUT_MS: String(leaseMs) };
+    const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+    return awaitReady(child, { event: "ready" }, 60_000);
+  }
+
+  function databaseUrl(): string {
+    return `postgres://auditor@${machines.hostOf("database")}/gateway`;
   }
 
   function at(index: number, mark: string): Promise<Sent> {
