@@ -13,6 +13,14 @@ interface PoolOptions {
   readonly onConnect?: (client: pg.ClientBase) => Promise<void>;
 }
 
+/**
+ * Has the database end a session, and with it its locks, once the machine of this process has answered nothing for so long. By
+ * itself it notices after hours that a machine has lost its power, or the network to it.
+ */
+const endUnreached = `
+SELECT set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false),
+  set_config('tcp_user_timeout', $1, false)`;
+
 /** Loads the driver, an optional package, and makes a pool, which connects when it is first used. */
 export async function openPool({ url, max, connectMs, statementMs, onConnect }: PoolOptions): Promise<pg.Pool> {
   const { default: driver } = await import("pg");
@@ -22,23 +30,14 @@ export async function openPool({ url, max, connectMs, statementMs, onConnect }: 
     connectionTimeoutMillis: connectMs,
     query_timeout: statementMs,
     statement_timeout: statementMs,
-    options: endUnreached(statementMs),
     application_name: "agent-governance-gateway",
-    onConnect,
+    onConnect: async (client) => {
+      await client.query(endUnreached, [String(statementMs)]);
+      await onConnect?.(client);
+    },
   });
   // A connection that breaks while nothing asks it, idle or between two statements: the next use finds it closed.
   return pool.on("error", () => undefined).on("connect", (client) => client.on("error", () => undefined));
-}
-
-/**
- * Has the database end a session, and with it its locks, once the machine of this process has answered nothing for so long. By
- * itself it notices after hours that a machine has lost its power, or the network to it.
- */
-function endUnreached(silenceMs: number): string {
-  const settings = { tcp_keepalives_idle: 1, tcp_keepalives_interval: 1, tcp_user_timeout: silenceMs };
-  return Object.entries(settings)
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(" ");
 }
 
 /** Describes a failure of a database. Never the address: it may hold a password. */

@@ -7,9 +7,14 @@ import { decodeValue } from "../../../../core/store/value-decoding.ts";
 import { encodeValue } from "../../../../core/store/value-encoding.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
-/** Counts the batches that the thread encodes. */
+/** Counts the batches that the thread encodes; it encodes none until it is called for. */
 class CountingThread extends BatchThread {
   batches = 0;
+  isCalledFor = false;
+
+  override prepare(): boolean {
+    return super.prepare() && this.isCalledFor;
+  }
 
   override encode(order: EncodingOrder): Promise<readonly Uint8Array[]> {
     this.batches++;
@@ -47,6 +52,7 @@ describe("BatchThread", () => {
     await world.open({ batchThread: thread });
     await recordMany();
     expect(thread.batches).to.equal(0);
+    thread.isCalledFor = true;
     await untilReady(thread);
     await recordMany("\u00fc \ud83d\ude00");
     expect(thread.batches).to.be.above(0);
@@ -69,6 +75,7 @@ describe("BatchThread", () => {
       parentPort.on("message", () => { throw new Error("no memory left"); });
       parentPort.postMessage({});`;
     const thread = new CountingThread(new URL(`data:text/javascript,${encodeURIComponent(program)}`));
+    thread.isCalledFor = true;
     await world.open({ batchThread: thread });
     await untilReady(thread);
     const failed = await rejection(recordMany());
