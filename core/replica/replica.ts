@@ -197,7 +197,7 @@ export class Replica {
           if (isReachable) log.warn({ cause: messageOf(cause) }, "replica_database_unreachable");
           isReachable = false;
         }
-        await sleep(Math.min(1_000, leaseMs / 10), undefined, { signal: stopping }).catch(() => undefined);
+        await sleep(Math.min(250, leaseMs / 10), undefined, { signal: stopping }).catch(() => undefined);
       }
       return null;
     } finally {
