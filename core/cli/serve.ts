@@ -52,7 +52,8 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 /**
  * Runs one of several replicas: it forwards until it owns the store, serves until another one does, and forwards again. It is
- * ready once its ports are open, whoever the owner is.
+ * ready once its ports are open, whoever the owner is. Rejects as the start of a gateway would where its packs and plugins cannot
+ * be loaded: that must not wait for the day on which it is to serve.
  */
 async function serveReplica(
   started: GatewayConfig,
@@ -60,8 +61,12 @@ async function serveReplica(
   log: Log,
   ready: (ports: GatewayPorts) => void,
 ): Promise<void> {
-  // Its driver is loaded for replicas alone.
-  const { openReplica } = await import("../compose/replica.ts");
+  // What replicas alone need; their driver is an optional package.
+  const [{ openReplica }, { loadOnTrial }] = await Promise.all([
+    import("../compose/replica.ts"),
+    import("./trial-load.ts"),
+  ]);
+  await loadOnTrial(started, () => undefined);
   const replica = await openReplica(started, store, log);
   const stopping = new AbortController();
   const stopped = stopSignal().then(() => stopping.abort());

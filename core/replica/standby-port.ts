@@ -24,7 +24,7 @@ interface Passage {
   readonly owner: Socket;
   /** True while the client has sent what the owner has not answered. */
   isAwaited: boolean;
-  /** When something passed last. */
+  /** The time at which something passed last. */
   movedMs: number;
 }
 

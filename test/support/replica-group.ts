@@ -12,7 +12,7 @@ interface GroupOptions extends Pick<GatewayOptions, "config" | "files" | "limits
   readonly postgres?: PostgresOptions;
 }
 
-interface MemberOptions extends Pick<GatewayOptions, "host" | "launcher"> {
+interface MemberOptions extends Pick<GatewayOptions, "files" | "host" | "launcher"> {
   readonly secret?: string;
   readonly databaseUrl?: string;
   readonly env?: Record<string, string>;
@@ -46,7 +46,8 @@ export class ReplicaGroup {
   /** Starts a replica, or one that ended anew on its own folder. */
   async start(index: number, over: MemberOptions = {}): Promise<RunningGateway> {
     const port = over.replicaPort ?? (await freePort());
-    const { config, files, env = {}, limitsShares = false, leaseMs } = this.#options;
+    const { config, env = {}, limitsShares = false, leaseMs } = this.#options;
+    const { files = this.#options.files } = over;
     const { databaseUrl: url = this.databaseUrl, secret = this.#secret, host, launcher } = over;
     const store = replicaStore({ url, secret, port, leaseMs });
     const member = await startGateway({

@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { expect } from "chai";
 import { WebSocket } from "ws";
 import { Agent } from "../../support/agent.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { eventually, ReplicaSite } from "../../support/replica-site.ts";
-import { siteKey } from "../../support/site.ts";
+import { siteFiles, siteKey } from "../../support/site.ts";
 
 describe("a connection that another replica forwards", () => {
   let site: ReplicaSite;
@@ -27,6 +28,12 @@ describe("a connection that another replica forwards", () => {
     await idle.hangUp();
     await site.group.start(at);
     await site.expectSettled([await calling], 1 - at);
+  });
+
+  it("is taken by no replica that could not serve it: one whose pack cannot be loaded does not start", async () => {
+    const files = { ...siteFiles(), "packs/open/rules/delete.yaml": "rules: [{ id: open.delete }]\n" };
+    const refused = await rejection(site.group.start(2, { files }));
+    expect(refused.message).to.include("\nrules/delete.yaml:1:9: rules[0].title: expected");
   });
 
   it("is told why the owner ends it, also while its client still sends", async () => {
