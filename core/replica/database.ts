@@ -99,9 +99,8 @@ RETURNING tenant`;
  * Everything that replicas share, in PostgreSQL 13 or later: the lease that names the owner, every entry of the store, the marks of the
  * chains, and the sealed key files. Only the owner writes, and every write checks its epoch in its own transaction.
  *
- * What is written is on the database's disk when a method resolves. Rejects with EVIDENCE_UNAVAILABLE where the database does not
- * answer in time, or the epoch has passed. A write that was not
- * answered may have been committed: read the changes before anything else is written.
+ * A method resolves once its write is on the database's disk. It rejects with EVIDENCE_UNAVAILABLE where the database does not answer in
+ * time, or the epoch has passed. A write that was not answered may have been committed: read the changes before anything else is written.
  */
 export class ReplicaDatabase {
   readonly #pool: pg.Pool;

@@ -12,6 +12,7 @@ import { freePort } from "../../support/free-port.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { PostgresServer } from "../../support/postgresql.ts";
 import { type Ran, runProgram } from "../../support/program.ts";
+import { replicaStore } from "../../support/replica-store.ts";
 import { roundsOf } from "../../support/rounds.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";
@@ -41,12 +42,11 @@ describe("gateway store migrate", () => {
     ({ id: sessionId, bundle } = await exportNewest(gateway));
     await gateway.stop();
     await cp(join(folder, "data"), join(folder, "before"), { recursive: true });
-    env = {
-      DATABASE_URL: await postgres.createDatabase("gateway"),
-      REPLICA_SECRET: randomBytes(32).toString("hex"),
-      REPLICA_HOST: "127.0.0.1",
-    };
-    config = `${text}\nstore: { engine: postgres, url_env: DATABASE_URL, secret_env: REPLICA_SECRET, host_env: REPLICA_HOST, replica_port: ${await freePort()}, lease_ms: 2000 }\n`;
+    const url = await postgres.createDatabase("gateway");
+    const secret = randomBytes(32).toString("hex");
+    const store = replicaStore({ url, secret, port: await freePort(), leaseMs: 2_000 });
+    ({ env } = store);
+    config = `${text}\n${store.config}`;
     await writeFile(join(folder, "gateway.yaml"), config);
   });
 

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { type Network, NetworkNamespaces, networks } from "../../support/network-namespaces.ts";
 import { awaitReady, type ReadyProcess } from "../../support/ready-line.ts";
 import { eventually, ReplicaSite, type Sent, SteadyCalls, say, sayOutage } from "../../support/replica-site.ts";
@@ -101,7 +102,7 @@ describe("replicas on machines of their own", function () {
         [1, 2].map((turn) => refusal(index, `peers-cut-${round}-${index}-${turn}`)),
       );
       // On connections that were forwarded before.
-      const late = kept.map((agent) => failure(agent.call("echo", { mark: `peers-late-${round}` })));
+      const late = kept.map((agent) => rejection(agent.call("echo", { mark: `peers-late-${round}` })));
       const [first] = await own.answered(10);
       sayOutage("cut from its peers, at the owner", cutMs, first, leaseMs);
       const ended = await Promise.all(inFlight);
@@ -202,10 +203,3 @@ describe("replicas on machines of their own", function () {
     return { status: response.status, retryAfter: response.headers.get("retry-after") };
   }
 });
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => null,
-    (error: unknown) => error,
-  );
-}
