@@ -51,6 +51,8 @@ const bytesAllowed = `${maxWaitingBytes} bytes of this key to wait for their tur
  * and on the main thread in a commit, which is nobody's. Measured with 4 MB.
  */
 const msPerStored = 5e-5;
+/** How long after a small request or message the thread counts as wanted by others than large ones. */
+const wantedMs = 250;
 /** Bytes of a body from which on the record that holds it holds others up. */
 const heldUpBytes = 262_144;
 /** Keys and subjects of access tokens remembered at once, and as many tenants. Beyond, the tenant's allowance still holds. */
@@ -71,11 +73,14 @@ export class FairShare {
   readonly #options: FairShareOptions;
   readonly #keys = new RecentMap<Purse>();
   readonly #tenants = new RecentMap<Purse>();
-  readonly #turns = new TurnQueue();
+  readonly #turns: TurnQueue;
+  #lastSmallMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: FairShareOptions) {
     this.#options = options;
-    this.mainThread = new LoopTime(this.spend.bind(this), options.elapsedMs, options.mainThread);
+    const { elapsedMs } = options;
+    this.mainThread = new LoopTime(this.spend.bind(this), elapsedMs, options.mainThread);
+    this.#turns = new TurnQueue(elapsedMs, () => elapsedMs() - this.#lastSmallMs < wantedMs);
   }
 
   /**
@@ -100,6 +105,12 @@ export class FairShare {
     key.calls.take(calls, now);
     tenant.calls.take(calls, now);
     this.mainThread.resume(principal);
+  }
+
+  /** Admits a small body or message that is complete, as `admit` does. Those who send large ones leave it time. */
+  admitSmall(principal: Principal): void {
+    this.admit(principal);
+    this.#lastSmallMs = this.#options.elapsedMs();
   }
 
   /**
@@ -193,12 +204,23 @@ function addPurse(
 
 /**
  * Gives turns of the event loop to heavy work: one in each, and tenant by tenant. What has come meanwhile is served between
- * them, however many wait. Work that has begun goes on before other work of its tenant begins: little is under way at once.
+ * them, however many wait. While others want the thread, a turn is followed by as much time without one as it took: a light
+ * request, which takes several turns, then meets few of them. Work that has begun goes on before other work of its tenant
+ * begins: little is under way at once.
  */
 export class TurnQueue {
+  readonly #elapsedMs: () => number;
+  readonly #isWanted: () => boolean;
   /** The work that waits, by tenant; the tenant whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #isServing = false;
+  #restsUntil = 0;
+
+  /** `elapsedMs`: monotonic, with fractions of a millisecond. `isWanted`: whether others want the thread. */
+  constructor(elapsedMs: () => number, isWanted: () => boolean) {
+    this.#elapsedMs = elapsedMs;
+    this.#isWanted = isWanted;
+  }
 
   /** Calls `go` in a turn of its own, once it is the tenant's. */
   enter(tenant: string, work: "new" | "begun", go: () => void): void {
@@ -206,8 +228,15 @@ export class TurnQueue {
     if (lane === undefined) this.#waiting.set(tenant, [go]);
     else if (work === "new") lane.push(go);
     else lane.unshift(go);
-    if (!this.#isServing) setImmediate(this.#serve);
-    this.#isServing = true;
+    if (!this.#isServing) this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#isServing = this.#waiting.size > 0;
+    if (!this.#isServing) return;
+    const restMs = this.#restsUntil - this.#elapsedMs();
+    if (restMs < 1) setImmediate(this.#serve);
+    else setTimeout(this.#serve, restMs);
   }
 
   readonly #serve = (): void => {
@@ -217,9 +246,15 @@ export class TurnQueue {
     const go = lane.shift();
     this.#waiting.delete(tenant);
     if (lane.length > 0) this.#waiting.set(tenant, lane);
-    this.#isServing = this.#waiting.size > 0;
-    // Asked for while immediates run, it comes in the next turn.
-    if (this.#isServing) setImmediate(this.#serve);
+    const start = this.#elapsedMs();
     go?.();
+    // The turn ends once the promises that it settled have done what they do without waiting.
+    queueMicrotask(() => process.nextTick(() => this.#end(start)));
   };
+
+  #end(start: number): void {
+    const now = this.#elapsedMs();
+    this.#restsUntil = this.#isWanted() ? now + (now - start) : now;
+    this.#schedule();
+  }
 }

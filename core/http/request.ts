@@ -184,7 +184,7 @@ export async function readGatewayBody(
     await share.admitLarge(principal, bytes.length);
     // Now rather than when it is written: others of its key may come before that.
     share.spendStored(principal, bytes.length);
-  } else share.admit(principal);
+  } else share.admitSmall(principal);
   const value = parseStrictJson(bytes, limits.json);
   if (isLarge) await share.pause(principal);
   return value;

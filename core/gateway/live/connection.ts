@@ -188,6 +188,7 @@ export class LiveConnection {
     try {
       fairShare.admit(caller, "call");
       if (isLarge) await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
+      else fairShare.admitSmall(caller);
       const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;
       if (isLarge) await this.#readNothing(() => fairShare.pause(caller));

@@ -1,3 +1,4 @@
+import { mock } from "node:test";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import type { Principal } from "../../../core/action/principal.ts";
@@ -195,6 +196,34 @@ describe("FairShare", () => {
       expect(await bobs).to.equal(undefined);
       expect(await outcome(share.admitLarge(ann, 32 * megabyte))).to.equal(undefined);
       expect(refused).to.have.length(8);
+    });
+
+    it("leave others the thread for as long as each took, where small requests have come lately [S77]", async () => {
+      mock.timers.enable({ apis: ["setTimeout"] });
+      try {
+        const share = shareOf();
+        const served: string[] = [];
+        const enter = (name: string): Promise<unknown> =>
+          share.admitLarge(ann, megabyte).then(() => {
+            now += 100;
+            served.push(name);
+          });
+        share.admitSmall(eve);
+        void enter("1");
+        void enter("2");
+        for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+        expect(served).to.deep.equal(["1"]);
+        mock.timers.tick(100);
+        await new Promise(setImmediate);
+        expect(served).to.deep.equal(["1", "2"]);
+        now += 250;
+        void enter("3");
+        void enter("4");
+        for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+        expect(served).to.deep.equal(["1", "2", "3", "4"]);
+      } finally {
+        mock.timers.reset();
+      }
     });
 
     it("refuses those that wait once their key has overdrawn [S77]", async () => {

@@ -1,11 +1,18 @@
+import { mock } from "node:test";
 import { expect } from "chai";
 import { TurnQueue } from "../../../core/http/fair-share.ts";
 
 describe("TurnQueue", () => {
   let queue: TurnQueue;
   let seen: string[];
+  let now: number;
+  let isWanted: boolean;
   beforeEach(() => {
-    [queue, seen] = [new TurnQueue(), []];
+    [seen, now, isWanted] = [[], 1_000, false];
+    queue = new TurnQueue(
+      () => now,
+      () => isWanted,
+    );
   });
 
   const enter = (tenant: string, name: string, work: "new" | "begun" = "new"): void =>
@@ -49,5 +56,54 @@ describe("TurnQueue", () => {
     expect(seen).to.deep.equal(["first"]);
     await turn();
     expect(seen).to.deep.equal(["first", "second"]);
+  });
+
+  describe("while others want the thread", () => {
+    const { timers } = mock;
+    beforeEach(() => {
+      timers.enable({ apis: ["setTimeout"] });
+      isWanted = true;
+    });
+    afterEach(() => timers.reset());
+
+    /** Enters work whose turn takes so long, in the promises that it settles. */
+    function enterLong(name: string, ms: number): void {
+      queue.enter("a", "new", () => {
+        void Promise.resolve().then(() => {
+          now += ms;
+          seen.push(name);
+        });
+      });
+    }
+
+    it("leaves as much time without a turn as the last one took, also to work that comes later [S77]", async () => {
+      enterLong("1", 40);
+      enterLong("2", 10);
+      await turn();
+      await turn();
+      expect(seen).to.deep.equal(["1"]);
+      timers.tick(39);
+      expect(seen).to.deep.equal(["1"]);
+      timers.tick(1);
+      await turn();
+      expect(seen).to.deep.equal(["1", "2"]);
+      now += 4;
+      enterLong("3", 10);
+      timers.tick(5);
+      await turn();
+      expect(seen).to.deep.equal(["1", "2"]);
+      timers.tick(1);
+      await turn();
+      expect(seen).to.deep.equal(["1", "2", "3"]);
+    });
+
+    it("leaves none once nobody else does", async () => {
+      enterLong("1", 40);
+      enterLong("2", 40);
+      isWanted = false;
+      await turn();
+      await turn();
+      expect(seen).to.deep.equal(["1", "2"]);
+    });
   });
 });
