@@ -11,7 +11,7 @@ export interface AdminOptions {
 /** Values by the names of an operation's path parameters, query parameters and body members; undefined ones are left out. */
 export type Values = Readonly<Record<string, unknown>>;
 
-const timeoutMs = 60_000;
+const defaultTimeoutMs = 60_000;
 const maxQuoted = 1_024;
 
 /**
@@ -30,19 +30,24 @@ export async function callAdmin<T>(options: AdminOptions, operation: AdminOperat
   }
 }
 
-/** Calls an operation as `callAdmin` does and returns the bytes of its answer. Follows no redirect: the key is for this address only. */
+/**
+ * Calls an operation as `callAdmin` does and returns the bytes of its answer. Follows no redirect: the key is for this address only.
+ * `timeoutMs`: within which the whole answer comes.
+ */
 export async function fetchBytes(
   { admin }: AdminOptions,
   operation: AdminOperation,
   values: Values = {},
+  timeoutMs = defaultTimeoutMs,
 ): Promise<Buffer> {
   const key = requireKey();
   const { path, body } = buildRequest(operation, values);
-  const { status, content } = await send(`${plainUrl(admin, "--admin")}${path}`, {
+  const request = {
     method: operation.method,
     headers: { "x-api-key": key, ...(operation.method === "GET" ? {} : { "content-type": "application/json" }) },
     body,
-  });
+  };
+  const { status, content } = await send(`${plainUrl(admin, "--admin")}${path}`, request, "`--admin`", timeoutMs);
   if (status === 200 || status === 202) return content;
   throw refusalOf(status, content);
 }
@@ -90,7 +95,7 @@ function nameOf({ method, path }: AdminOperation): string {
  */
 export async function postWithKey<T>(url: string, key: string, option: string): Promise<T> {
   const headers = { "x-api-key": key, "content-type": "application/json" };
-  const { status, content } = await send(url, { method: "POST", headers }, option);
+  const { status, content } = await send(url, { method: "POST", headers }, option, defaultTimeoutMs);
   if (status !== 200) throw refusalOf(status, content);
   try {
     return JSON.parse(content.toString("utf8")) as T;
@@ -102,15 +107,18 @@ export async function postWithKey<T>(url: string, key: string, option: string): 
 async function send(
   url: string,
   request: RequestInit,
-  option = "`--admin`",
+  option: string,
+  timeoutMs: number,
 ): Promise<{ readonly status: number; readonly content: Buffer }> {
   try {
     const response = await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
     return { status: response.status, content: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
-    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; start the gateway, or check ${option}`, {
-      cause,
-    });
+    const fault =
+      (cause as Error).name === "TimeoutError"
+        ? `no whole answer from \`${url}\` within ${timeoutMs / 1_000} s; try again when it has less to do`
+        : `no answer from \`${url}\`; start the gateway, or check ${option}`;
+    throw new GatewayError("GATEWAY_UNREACHABLE", fault, { cause });
   }
 }
 

@@ -17,6 +17,9 @@ interface ReportOptions extends ExportOptions {
   readonly format: "md" | "html" | "json";
 }
 
+/** A session of 20,000 records, proofs and all, is some 70 MB that a busy gateway gathers between requests. */
+const timeoutMs = 5 * 60_000;
+
 /** `gateway evidence export`. */
 export function exportSession(session: string, options: ExportOptions): Promise<void> {
   const values = { id: session, redact: options.redact };
@@ -32,7 +35,7 @@ export function reportSession(session: string, options: ReportOptions): Promise<
 /** Writes what an operation answers to a new file that only this user may read: it may hold what agents sent and received. */
 async function save(session: string, operation: AdminOperation, values: Values, options: ExportOptions): Promise<void> {
   const { file, json } = options;
-  const content = await fetchBytes(options, operation, values);
+  const content = await fetchBytes(options, operation, values, timeoutMs);
   try {
     await writeFile(file, content, { flag: "wx", mode: 0o600 });
   } catch (cause) {

@@ -18,8 +18,9 @@ export async function exportVerified(
   const folder = await mkdtemp(join(tmpdir(), "verified-bundle-"));
   try {
     const bundle = join(folder, "bundle.jsonl");
-    const exported = ["evidence", "export", session, "--file", bundle, "--admin", adminUrl];
-    await runCommand(exported, { GATEWAY_API_KEY: key });
+    const exportLine = ["evidence", "export", session, "--file", bundle, "--admin", adminUrl];
+    const exported = await runCommand(exportLine, { GATEWAY_API_KEY: key });
+    expect(exported.code, exported.stderr).to.equal(0);
     const headers = [["x-api-key", key]] as const;
     const { body } = await send(adminUrl, { target: "/admin/v1/evidence/checkpoint", headers });
     const trusted = (JSON.parse(body) as { keys: [{ public_key: string }] }).keys[0].public_key;

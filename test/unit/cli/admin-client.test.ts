@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { fetchItems, fetchWhole, type Values } from "../../../core/cli/admin-client.ts";
+import { fetchBytes, fetchItems, fetchWhole, type Values } from "../../../core/cli/admin-client.ts";
 import { Type } from "../../../core/config/type.ts";
 import type { AdminOperation } from "../../../core/operation/operation.ts";
 
@@ -19,8 +19,8 @@ const list: AdminOperation = {
   errors: [],
 };
 
-/** What the admin port answers to each question in turn; the last of it for ever. */
-type Answers = readonly (string | object)[];
+/** What the admin port answers to each question in turn; the last of it for ever. Null: it never ends. */
+type Answers = readonly (string | object | null)[];
 
 describe("fetchItems(options, operation, values, limit)", () => {
   let server: Server;
@@ -32,9 +32,10 @@ describe("fetchItems(options, operation, values, limit)", () => {
   before(async () => {
     process.env.GATEWAY_API_KEY = "agw_test";
     server = createServer((request, response) => {
-      const answer = answers[Math.min(asked.length, answers.length - 1)] ?? "";
+      const answer = answers[Math.min(asked.length, answers.length - 1)];
       asked.push(request.url ?? "");
-      response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+      if (answer === null) response.writeHead(200).flushHeaders();
+      else response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
     admin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -124,5 +125,13 @@ describe("fetchItems(options, operation, values, limit)", () => {
       expect(error).to.equal("UPSTREAM_INVALID");
       expect(asked).to.deep.equal(["/list", "/list"]);
     });
+  });
+
+  it("fetchBytes says that an answer did not come whole in the time that it was given", async () => {
+    answers = [null];
+    const refused = await fetchBytes({ admin }, list, {}, 50).catch(GatewayError.from);
+    expect((refused as GatewayError).message).to.match(
+      /no whole answer from `http:.*\/list` within 0.05 s; try again when it has less to do$/,
+    );
   });
 });
