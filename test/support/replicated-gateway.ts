@@ -13,6 +13,7 @@ interface Shared {
 }
 
 const sharedBy = new Map<string, Shared>();
+let databases = 0;
 let server: Promise<PostgresServer> | undefined;
 
 /** True where a gateway with this configuration can be one of several. */
@@ -94,7 +95,7 @@ async function sharedOf(folder: string): Promise<Shared> {
     started.endWithProcess();
     return started;
   });
-  const name = `gateway_${sharedBy.size + 1}`;
+  const name = `gateway_${++databases}`;
   const shared = { url: await (await server).createDatabase(name), secret: randomBytes(32).toString("hex") };
   sharedBy.set(folder, shared);
   return shared;

@@ -145,6 +145,8 @@ describe("an upstream that fails", () => {
   for (const fault of endings) {
     it(`with \`${fault[0]}\` is started again; the next call is served`, async () => {
       const starts = (): number => world.received(fault[0]).filter(({ method }) => method === "initialize").length;
+      // What no client uses is closed again after its start.
+      await agent.call(`${fault[0]}_echo`);
       const before = starts();
       await expectFault(`${fault[0]}_${fault[0]}`, fault);
       expect((await agent.call(`${fault[0]}_echo`)).result?.content?.[0]?.text).to.include('"echo"');
