@@ -13,8 +13,8 @@ import { roundsOf } from "../support/rounds.ts";
  * How often the gateway is killed; many times in `npm run test:long`. Where `ApprovalQueue.#use`
  * leaves the approval in memory, or the gate dispatches before its decision is durable, these tests fail.
  */
-const rounds = roundsOf(6, 1000);
-const races = roundsOf(50, 200);
+const rounds = roundsOf(3, 1000);
+const races = roundsOf(20, 200);
 const retries = 64;
 const maxRetries = 200;
 /** Long enough for some kills to come after everything was answered. */

@@ -66,7 +66,7 @@ describe("a call that is held, on three replicas", () => {
     expect([executed(answers), await reached(mark)], mark).to.deep.equal([1, 1]);
   }
 
-  for (let round = 1; round <= roundsOf(2, 200); round++) {
+  for (let round = 1; round <= roundsOf(1, 200); round++) {
     it(`is executed once where it is approved at another and retried ${retries} times at all (${round}) [S86]`, async () => {
       await expectOnce(`held-${round}`, round % 3);
     });

@@ -8,7 +8,7 @@ import { ReplicaGroup } from "../../support/replica-group.ts";
 import { eventually } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
-const rounds = roundsOf(2, 30);
+const rounds = roundsOf(1, 30);
 const atOnce = 60;
 /** Tokens of a request: as estimated before it, and as the provider counts them. */
 const tokens = 100;

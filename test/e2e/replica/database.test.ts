@@ -200,7 +200,7 @@ describe("a batch whose commit is not answered", () => {
   });
 
   for (const fault of ["drop the answer", "drop the batch", "hold the answer"] as const) {
-    for (let round = 1; round <= roundsOf(2, 30); round++) {
+    for (let round = 1; round <= roundsOf(1, 30); round++) {
       it(`is recorded or refused, never both, where the network does this: ${fault} (${round}) [S87]`, async () => {
         const met = proxy.met;
         proxy.next(fault);

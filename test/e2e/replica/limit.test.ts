@@ -8,7 +8,7 @@ import { eventually } from "../../support/replica-site.ts";
 import { roundsOf } from "../../support/rounds.ts";
 import { type Issued, ticketRules } from "../../support/ticket-world.ts";
 
-const rounds = roundsOf(2, 30);
+const rounds = roundsOf(1, 30);
 const atOnce = 60;
 const replicas = [0, 1, 2] as const;
 
