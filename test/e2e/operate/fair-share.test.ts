@@ -87,6 +87,8 @@ describe("what one key and one tenant may spend", () => {
     expect(killed.status).to.equal(200);
   }
 
+  const costly = `{"list":[${"0,".repeat(9_000)}0]}`;
+
   describe("in calls", () => {
     const few = "key_calls_per_minute: 12";
 
@@ -123,6 +125,21 @@ describe("what one key and one tenant may spend", () => {
       await exhaust("viewer");
       const answer = await post(world, "no JSON at all", { headers: messageHeaders("viewer") });
       expect(answer.status).to.equal(429);
+    });
+
+    it("refuses a large body later than a small one that came after it: what is refused is not read at once [S77]", async () => {
+      await open(few);
+      await exhaust("viewer");
+      const order: string[] = [];
+      const refused = async (size: string, args?: string): Promise<void> => {
+        expect((await call("viewer", args)).status).to.equal(429);
+        order.push(size);
+      };
+      const large = refused("large", costly);
+      await call("foreign"); // by then the large one has come
+      await refused("small");
+      await large;
+      expect(order).to.deep.equal(["small", "large"]);
     });
 
     it("is what all keys of a tenant have together [S77]", async () => {
@@ -183,8 +200,6 @@ describe("what one key and one tenant may spend", () => {
   });
 
   describe("in processor time", () => {
-    const costly = `{"list":[${"0,".repeat(9_000)}0]}`;
-
     it("is a share of one core: then others are served, and it is served again when it was said to [S77]", async () => {
       await open("key_cpu_percent: 1, cpu_busy_percent: 0");
       const answer = await exhaustCounted(costly);
