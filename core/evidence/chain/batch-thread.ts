@@ -20,6 +20,8 @@ export class BatchThread {
   readonly #program: URL;
   #worker: Worker | undefined;
   #isReady = false;
+  /** Resolves once the thread has started, or has failed to. */
+  #started: Promise<void> | undefined;
   #waiting: Waiting | undefined;
 
   /** `program`: what the thread runs, as `batch-worker.ts` does. */
@@ -33,7 +35,14 @@ export class BatchThread {
     return this.#isReady;
   }
 
-  /** Returns the bytes of values in their order, after `prepare` in the same turn. One batch at a time. */
+  /** Starts the thread and waits until it has. Resolves with true where it takes a batch now. */
+  async started(): Promise<boolean> {
+    if (this.prepare()) return true;
+    await this.#started;
+    return this.#isReady;
+  }
+
+  /** Returns the bytes of values in their order, after `prepare` or `started` in the same turn. One batch at a time. */
   encode(order: EncodingOrder): Promise<readonly Uint8Array[]> {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -48,12 +57,18 @@ export class BatchThread {
 
   #start(): Worker {
     const worker = new Worker(this.#program, { env: {} });
+    let hasStarted = (): void => undefined;
+    this.#started = new Promise((resolve) => {
+      hasStarted = resolve;
+    });
     worker.on("message", ({ values }: BatchAnswer) => {
       this.#isReady = true;
+      hasStarted();
       if (values !== undefined) this.#waiting?.resolve(unpackValues(values) as Uint8Array[]);
     });
     const fail = (error: Error): void => {
       this.#isReady = false;
+      hasStarted();
       this.#waiting?.reject(error);
     };
     worker.on("error", fail);

@@ -77,6 +77,8 @@ interface Group {
 const maxGroup = 1_024;
 /** Characters from which on a batch costs less on the other thread than handing it over. */
 const minThreadSize = 16_384;
+/** Characters from which on a batch waits for that thread to start: here it would hold everybody up for longer. */
+const minAwaitedSize = 262_144;
 const asBytes = { valueEncoding: "buffer" } as const;
 
 /**
@@ -211,7 +213,10 @@ export class GroupCommit {
     }
     for (const [key, note] of growTrees(leaves, last)) writes.set(key, note);
     const { batchThread: thread } = this.#options;
-    const isShared = thread !== undefined && group.size >= minThreadSize && thread.prepare();
+    const isShared =
+      thread !== undefined &&
+      group.size >= minThreadSize &&
+      (group.size >= minAwaitedSize ? await thread.started() : thread.prepare());
     const values = isShared ? await thread.encode(encodingOrder(writes.values())) : undefined;
     let made = 0;
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.

@@ -70,6 +70,26 @@ describe("BatchThread", () => {
     expect(disclosed).to.equal(2 * actionsAtOnce);
   });
 
+  it("is waited for by the first large batch, and encodes it", async () => {
+    const thread = new CountingThread();
+    thread.isCalledFor = true;
+    await world.open({ batchThread: thread });
+    const action = newAction({ arguments: { text: "x".repeat(300_000) } });
+    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+    expect(thread.batches).to.equal(1);
+    expect((await world.ledger.verify("acme")).ok).to.equal(true);
+  });
+
+  it("that does not start is not waited for any longer: the large batch is encoded without it", async () => {
+    const thread = new CountingThread(new URL("data:text/javascript,throw new Error()"));
+    thread.isCalledFor = true;
+    await world.open({ batchThread: thread });
+    const action = newAction({ arguments: { text: "x".repeat(300_000) } });
+    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+    expect(thread.batches).to.equal(0);
+    expect((await world.ledger.verify("acme")).ok).to.equal(true);
+  });
+
   it("writes nothing of a batch whose thread ends, refuses what waits, and goes on without it", async () => {
     const program = `import { parentPort } from "node:worker_threads";
       parentPort.on("message", () => { throw new Error("no memory left"); });
