@@ -207,20 +207,27 @@ async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promis
   if (request.destroyed) throw brokenOff(request.errored);
   // By its events: an iterator over the body makes some thirty objects a request.
   return new Promise((resolve, reject) => {
+    const length = Number(declared ?? 0);
     const chunks: Buffer[] = [];
+    /** A body of known length, filled as it comes: to join its chunks at the end would hold everybody up. */
+    let whole: Buffer | undefined;
     let size = 0;
     const take = (chunk: Buffer): void => {
       size += chunk.length;
-      chunks.push(chunk);
-      if (size > maxBytes) finish();
+      if (size > maxBytes) return finish();
+      if (chunk.length >= length) chunks.push(chunk);
+      else {
+        whole ??= Buffer.allocUnsafeSlow(length);
+        chunk.copy(whole, size - chunk.length);
+      }
     };
     const finish = (cause?: Error): void => {
       request.off("data", take).off("end", finish).off("error", finish).off("close", finish);
+      const isWhole = request.readableEnded && (whole === undefined || size === length);
       if (size > maxBytes) {
         request.pause();
         reject(tooLarge(maxBytes));
-      } else if (request.readableEnded)
-        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+      } else if (isWhole) resolve(whole ?? (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
       else reject(brokenOff(cause));
     };
     request.on("data", take).on("end", finish).on("error", finish).on("close", finish);
