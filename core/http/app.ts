@@ -14,7 +14,7 @@ import { addressOf, type CallerRule, type Challenge } from "./access.ts";
 import type { FairShare, Spending } from "./fair-share.ts";
 import type { FailureRate } from "./rate.ts";
 import { retryAfterHeader } from "./refusal.ts";
-import { largeBody, type RequestGuard } from "./request.ts";
+import { type RequestGuard, refusalDelayMs } from "./request.ts";
 
 /** A method and path of a port. `GET` serves `HEAD` too. No role is required: a permission belongs to an `AdminOperation`. */
 export interface Route {
@@ -126,17 +126,15 @@ async function refuse(ctx: Context, fault: GatewayError, requestId: string, part
   const level = error.row.status >= 500 ? "error" : "info";
   const { code, loggedDetail: detail } = error;
   parts.log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");
-  if (error.code === "RATE_LIMITED" && isLarge(ctx.req)) await sleep(overdrawnMs);
+  if (error.code === "RATE_LIMITED") await sleep(refusalDelayMs(lengthOf(ctx.req)));
   if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
   if (error.row.status === 401) ctx.set("www-authenticate", parts.challenge(error));
   if (!parts.renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
 }
 
-/** How long a large body of a key that has overdrawn waits to be read and dropped: reading many of them takes time from others. */
-const overdrawnMs = 1_000;
-
-function isLarge({ headers }: IncomingMessage): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) >= largeBody;
+/** The declared length of a body; infinite where it is not declared. */
+function lengthOf({ headers }: IncomingMessage): number {
+  return headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : Number.POSITIVE_INFINITY;
 }
 
 /** Returns what serves the routes without a parameter, by method and path. */

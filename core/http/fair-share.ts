@@ -51,7 +51,7 @@ const bytesAllowed = `${maxWaitingBytes} bytes of this key to wait for their tur
  * and on the main thread in a commit, which is nobody's. Measured with 4 MB.
  */
 const msPerStored = 5e-5;
-/** How long after a small request or message the thread counts as wanted by others than large ones. */
+/** The time after a small request or message for which the thread counts as wanted by others than large ones. */
 const wantedMs = 250;
 /** Bytes of a body from which on the record that holds it holds others up. */
 const heldUpBytes = 262_144;

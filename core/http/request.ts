@@ -165,6 +165,14 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
 export const largeBody = 8_192;
 
 /**
+ * Returns the milliseconds that the refusal of a request or message waits which exceeds a share, and what comes after it on its
+ * connection: refusing thousands a second, or reading large ones to drop them, would take time from others.
+ */
+export function refusalDelayMs(bytes: number): number {
+  return bytes >= largeBody ? 1_000 : 100;
+}
+
+/**
  * Reads a body of the gateway port as one strict JSON value, at the expense of its principal. A large one is paid for by its
  * bytes, parsed in a turn of its own, and the promise settles in another. Rejects as `readJsonBody` does, and with RATE_LIMITED before the body is
  * parsed, where the principal has no processor time left or too many of its bytes wait.
@@ -214,8 +222,8 @@ async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promis
     let size = 0;
     const take = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size > maxBytes) return finish();
-      if (chunk.length >= length) chunks.push(chunk);
+      if (size > maxBytes) finish();
+      else if (chunk.length >= length) chunks.push(chunk);
       else {
         whole ??= Buffer.allocUnsafeSlow(length);
         chunk.copy(whole, size - chunk.length);

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Ajv } from "ajv";
 import type { WebSocket } from "ws";
 import type { ActionEnvelope, ClientIdentity } from "../../action/envelope.ts";
@@ -11,7 +12,7 @@ import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import type { FailureRate } from "../../http/rate.ts";
 import { retryAfter } from "../../http/refusal.ts";
-import { largeBody } from "../../http/request.ts";
+import { largeBody, refusalDelayMs } from "../../http/request.ts";
 import { type LiveChannel, type LiveRound, liveChannels } from "../../observe/live-audience.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import { invalidParams } from "../../operation/fault.ts";
@@ -195,6 +196,8 @@ export class LiveConnection {
       if (this.#socket.readyState !== this.#socket.OPEN) return;
       await this.#answer(message, caller);
     } catch (cause) {
+      const isOverdrawn = GatewayError.from(cause).code === "RATE_LIMITED";
+      if (isOverdrawn) await this.#readNothing(() => sleep(refusalDelayMs(data.length)));
       this.#refuse(id, cause);
     }
   }

@@ -44,7 +44,7 @@ describe("LiveConnection", () => {
     feed = new LiveFeed({ clock: () => 0, elapsedMs: () => 0, showLabels: true, log: { info: () => undefined } });
     const limits = { maxWebsockets: 1, maxUnauthenticatedWebsockets: 1, keySharePercent: 25, tenantSharePercent: 50 };
     const bounds = { depth: 8, nodes: 100, stringLength: 1_000, reader: "exact" };
-    const fairShare = { admit: () => undefined };
+    const fairShare = { admit: () => undefined, admitSmall: () => undefined };
     const places = new LivePlaces<LiveConnection>(limits);
     const parts = { feed, bounds, fairShare, places } as unknown as LiveParts;
     const client = { name: "c", version: "1", address: "127.0.0.1" };
