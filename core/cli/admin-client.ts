@@ -32,22 +32,22 @@ export async function callAdmin<T>(options: AdminOptions, operation: AdminOperat
 
 /**
  * Calls an operation as `callAdmin` does and returns the bytes of its answer. Follows no redirect: the key is for this address only.
- * `timeoutMs`: within which the whole answer comes.
+ * `timeoutMs`: within which the whole answer comes; a minute unless told.
  */
 export async function fetchBytes(
   { admin }: AdminOptions,
   operation: AdminOperation,
   values: Values = {},
-  timeoutMs = defaultTimeoutMs,
+  timeoutMs?: number,
 ): Promise<Buffer> {
   const key = requireKey();
   const { path, body } = buildRequest(operation, values);
-  const request = {
+  const request: RequestInit = {
     method: operation.method,
     headers: { "x-api-key": key, ...(operation.method === "GET" ? {} : { "content-type": "application/json" }) },
     body,
   };
-  const { status, content } = await send(`${plainUrl(admin, "--admin")}${path}`, request, "`--admin`", timeoutMs);
+  const { status, content } = await send(`${plainUrl(admin, "--admin")}${path}`, request, undefined, timeoutMs);
   if (status === 200 || status === 202) return content;
   throw refusalOf(status, content);
 }
@@ -95,7 +95,7 @@ function nameOf({ method, path }: AdminOperation): string {
  */
 export async function postWithKey<T>(url: string, key: string, option: string): Promise<T> {
   const headers = { "x-api-key": key, "content-type": "application/json" };
-  const { status, content } = await send(url, { method: "POST", headers }, option, defaultTimeoutMs);
+  const { status, content } = await send(url, { method: "POST", headers }, option);
   if (status !== 200) throw refusalOf(status, content);
   try {
     return JSON.parse(content.toString("utf8")) as T;
@@ -107,8 +107,8 @@ export async function postWithKey<T>(url: string, key: string, option: string): 
 async function send(
   url: string,
   request: RequestInit,
-  option: string,
-  timeoutMs: number,
+  option = "`--admin`",
+  timeoutMs = defaultTimeoutMs,
 ): Promise<{ readonly status: number; readonly content: Buffer }> {
   try {
     const response = await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });

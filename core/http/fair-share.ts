@@ -2,7 +2,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
-import { type LoopLoad, LoopTime } from "./loop-time.ts";
+import { atTurnEnd, type LoopLoad, LoopTime } from "./loop-time.ts";
 
 /** The limit that a refused request exceeded. */
 export type ShareLimit = "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu" | "key_bytes";
@@ -108,8 +108,8 @@ export class FairShare {
   }
 
   /** Admits a small body or message that is complete, as `admit` does. Those who send large ones leave it time. */
-  admitSmall(principal: Principal): void {
-    this.admit(principal);
+  admitSmall(principal: Principal, spends: Spending = "time"): void {
+    this.admit(principal, spends);
     this.#lastSmallMs = this.#options.elapsedMs();
   }
 
@@ -247,9 +247,8 @@ export class TurnQueue {
     this.#waiting.delete(tenant);
     if (lane.length > 0) this.#waiting.set(tenant, lane);
     const start = this.#elapsedMs();
+    atTurnEnd(() => this.#end(start));
     go?.();
-    // The turn ends once the promises that it settled have done what they do without waiting.
-    queueMicrotask(() => process.nextTick(() => this.#end(start)));
   };
 
   #end(start: number): void {

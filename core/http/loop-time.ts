@@ -33,8 +33,7 @@ export class LoopTime<Holder> {
     this.#since = now;
     if (this.#hasEnd) return;
     this.#hasEnd = true;
-    // Promises are settled before the next tick only where the tick is asked for while they are being settled.
-    queueMicrotask(() => process.nextTick(this.#end));
+    atTurnEnd(this.#end);
   }
 
   readonly #end = (): void => {
@@ -43,6 +42,12 @@ export class LoopTime<Holder> {
     if (this.#holder !== null) this.#onUsed(this.#holder, ms * this.#load.measure().runningShare);
     this.#holder = null;
   };
+}
+
+/** Calls `then` once everything that follows from the current callback without waiting is done, its promises included. */
+export function atTurnEnd(then: () => void): void {
+  // Promises are settled before the next tick only where the tick is asked for while they are being settled.
+  queueMicrotask(() => process.nextTick(then));
 }
 
 const sampleMs = 250;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { type PackedValues, unpackValues } from "../../store/packed-value.ts";
 import type { EncodingOrder } from "./batch-value.ts";
@@ -21,7 +22,7 @@ export class BatchThread {
   #worker: Worker | undefined;
   #isReady = false;
   /** Resolves once the thread has started, or has failed to. */
-  #started: Promise<void> | undefined;
+  #started: Promise<unknown> | undefined;
   #waiting: Waiting | undefined;
 
   /** `program`: what the thread runs, as `batch-worker.ts` does. */
@@ -57,22 +58,18 @@ export class BatchThread {
 
   #start(): Worker {
     const worker = new Worker(this.#program, { env: {} });
-    let hasStarted = (): void => undefined;
-    this.#started = new Promise((resolve) => {
-      hasStarted = resolve;
-    });
     worker.on("message", ({ values }: BatchAnswer) => {
       this.#isReady = true;
-      hasStarted();
       if (values !== undefined) this.#waiting?.resolve(unpackValues(values) as Uint8Array[]);
     });
     const fail = (error: Error): void => {
       this.#isReady = false;
-      hasStarted();
       this.#waiting?.reject(error);
     };
     worker.on("error", fail);
     worker.on("exit", () => fail(new Error("the thread that encodes records ended")));
+    // After those above, which say whether it is ready.
+    this.#started = Promise.race([once(worker, "message"), once(worker, "exit")]).catch(() => undefined);
     return worker;
   }
 }

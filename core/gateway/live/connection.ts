@@ -187,27 +187,28 @@ export class LiveConnection {
     const { fairShare } = this.#parts;
     const isLarge = data.length >= largeBody;
     try {
-      fairShare.admit(caller, "call");
-      if (isLarge) await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
-      else fairShare.admitSmall(caller);
+      if (isLarge) {
+        fairShare.admit(caller, "call");
+        await this.#readNothing(() => fairShare.admitLarge(caller, data.length));
+      } else fairShare.admitSmall(caller, "call");
       const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;
       if (isLarge) await this.#readNothing(() => fairShare.pause(caller));
       if (this.#socket.readyState !== this.#socket.OPEN) return;
       await this.#answer(message, caller);
     } catch (cause) {
-      const isOverdrawn = GatewayError.from(cause).code === "RATE_LIMITED";
-      if (isOverdrawn) await this.#readNothing(() => sleep(refusalDelayMs(data.length)));
-      this.#refuse(id, cause);
+      const error = GatewayError.from(cause);
+      if (error.code === "RATE_LIMITED") await this.#readNothing(() => sleep(refusalDelayMs(data.length)));
+      this.#refuse(id, error);
     }
   }
 
-  /** Waits for the turn of a large message, and reads no other meanwhile: else what waits would have no bound. */
-  async #readNothing(turn: () => Promise<void>): Promise<void> {
+  /** Waits, as for the turn of a large message, and reads no other meanwhile: else what waits would have no bound. */
+  async #readNothing(wait: () => Promise<void>): Promise<void> {
     this.#paused++;
     this.#socket.pause();
     try {
-      await turn();
+      await wait();
     } finally {
       if (--this.#paused === 0) this.#socket.resume();
     }
