@@ -1,5 +1,6 @@
 import { createHash, hash } from "node:crypto";
 import type { Json, JsonObject } from "./json.ts";
+import { hasLongText, jsonPieces, textPieces } from "./json-pieces.ts";
 
 /**
  * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
@@ -49,33 +50,23 @@ function writeValue(value: Json | undefined): string {
   return `{${text}}`;
 }
 
+/** Characters from which on a text is hashed in pieces. */
+const maxAtOnce = 65_536;
+
 /** SHA-256 of the bytes (a string counts as UTF-8), in lower-case hex. */
 export function sha256Hex(data: string | Uint8Array): string {
-  if (typeof data !== "string" || data.length <= maxPiece) return hash("sha256", data, "hex");
+  return typeof data === "string" && data.length > maxAtOnce ? digestOf(textPieces(data)) : hash("sha256", data, "hex");
+}
+
+function digestOf(pieces: Iterable<string>): string {
   const digest = createHash("sha256");
-  for (const piece of textPieces(data)) digest.update(piece);
+  for (const piece of pieces) digest.update(piece);
   return digest.digest("hex");
 }
 
-const maxPiece = 65_536;
-
-/**
- * Cuts a text into pieces of which the bytes, one after another, are those of the text: a long one need not be in memory
- * as bytes too, where fresh megabytes cost more time than what is done with them.
- */
-export function* textPieces(text: string): Generator<string> {
-  let from = 0;
-  while (from < text.length) {
-    const to = from + maxPiece;
-    // A pair of surrogates is one character.
-    const end = to < text.length && isHighSurrogate(text.charCodeAt(to - 1)) ? to - 1 : to;
-    yield text.slice(from, end);
-    from = end;
-  }
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
+/** SHA-256 (lower-case hex) of the RFC 8785 text of a value. Throws as `canonicalJson` does. */
+export function canonicalSha256(value: Json): string {
+  return hasLongText(value) && isOrdered(value) ? digestOf(jsonPieces(value)) : sha256Hex(canonicalJson(value));
 }
 
 /** SHA-256 in the form that names a content: `sha256:<hex>`. */

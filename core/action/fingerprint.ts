@@ -1,5 +1,5 @@
 import type { ApprovalScope } from "./approval.ts";
-import { canonicalJson, contentDigest } from "./canonical-json.ts";
+import { canonicalSha256 } from "./canonical-json.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 import type { Json } from "./json.ts";
 
@@ -24,7 +24,7 @@ export function fingerprint(action: ActionEnvelope, scope: ApprovalScope = "exac
     scope === "exact" ? args : shapeOf(args),
   ];
   if (continuation !== undefined) bound.push(scope === "exact" ? continuation : shapeOf(continuation));
-  return contentDigest(canonicalJson(bound));
+  return `sha256:${canonicalSha256(bound)}`;
 }
 
 function shapeOf(value: Json): Json {

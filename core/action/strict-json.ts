@@ -32,10 +32,7 @@ const closeBrace = 0x7d;
  * `__proto__` and its like are plain members. The cost is linear in the length, whatever the text.
  */
 export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): Json {
-  if (typeof data !== "string" && !isUtf8(data))
-    throw new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes");
-  const text =
-    typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
+  const text = typeof data === "string" ? data : decodeJson(data);
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
   const members = scanText(text, bounds, false);
   let value: Json;
@@ -47,6 +44,12 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   // Of two members with one name `JSON.parse` keeps the last: fewer are left than were written.
   if (members !== countMembers(value)) throw fullFault(text, bounds, "duplicate key");
   return value;
+}
+
+/** Returns the text of bytes, for `parseStrictJson`. Throws MALFORMED_JSON where they are no UTF-8. */
+export function decodeJson(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes");
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
 /** Returns the error for a text that is refused: what a scan of its strings finds, else `otherwise`. */

@@ -1,4 +1,4 @@
-import { encodeInput, entryPoint } from "../plugin/abi.ts";
+import { encodeInput, entryPoint, pluginInput } from "../plugin/abi.ts";
 import { openEngine } from "../plugin/engine.ts";
 import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
@@ -52,7 +52,8 @@ async function pickInputs({ source, compiled, tests }: OpenedPlugin): Promise<re
   for (const ready of tests) {
     const { settings, test } = ready;
     const trial = await runPluginOnce(plugin, { settings, action: test.envelope });
-    if (trial.verdict.error === undefined) inputs.push([ready, encodeInput(JSON.stringify(settings), test.envelope)]);
+    if (trial.verdict.error === undefined)
+      inputs.push([ready, encodeInput(pluginInput(JSON.stringify(settings), test.envelope))]);
   }
   inputs.sort(([, a], [, b]) => a.length - b.length);
   const picked = [0, Math.floor((inputs.length - 1) / 2), inputs.length - 1].map((index) => inputs[index]);

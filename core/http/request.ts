@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { parseStrictJson } from "../action/strict-json.ts";
+import { decodeJson, parseStrictJson } from "../action/strict-json.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import type { FairShare } from "./fair-share.ts";
@@ -174,8 +174,8 @@ export function refusalDelayMs(bytes: number): number {
 
 /**
  * Reads a body of the gateway port as one strict JSON value, at the expense of its principal. A large one is paid for by its
- * bytes, parsed in a turn of its own, and the promise settles in another. Rejects as `readJsonBody` does, and with RATE_LIMITED before the body is
- * parsed, where the principal has no processor time left or too many of its bytes wait.
+ * bytes, decoded and parsed in turns of their own, and the promise settles in another. Rejects as `readJsonBody` does, and with
+ * RATE_LIMITED before the body is decoded, where the principal has no processor time left or too many of its bytes wait.
  */
 export async function readGatewayBody(
   request: IncomingMessage,
@@ -187,14 +187,17 @@ export async function readGatewayBody(
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared >= largeBody) share.admitBytes(principal, declared);
   const bytes = await readJsonBytes(request, limits.bytes);
-  const isLarge = bytes.length >= largeBody;
-  if (isLarge) {
-    await share.admitLarge(principal, bytes.length);
-    // Now rather than when it is written: others of its key may come before that.
-    share.spendStored(principal, bytes.length);
-  } else share.admitSmall(principal);
-  const value = parseStrictJson(bytes, limits.json);
-  if (isLarge) await share.pause(principal);
+  if (bytes.length < largeBody) {
+    share.admitSmall(principal);
+    return parseStrictJson(bytes, limits.json);
+  }
+  await share.admitLarge(principal, bytes.length);
+  // Now rather than when it is written: others of its key may come before that.
+  share.spendStored(principal, bytes.length);
+  const text = decodeJson(bytes);
+  await share.pause(principal);
+  const value = parseStrictJson(text, limits.json);
+  await share.pause(principal);
   return value;
 }
 

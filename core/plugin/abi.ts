@@ -1,4 +1,6 @@
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
+import type { Json } from "../action/json.ts";
+import { sharedJson } from "../action/json-pieces.ts";
 import { PluginBreach } from "./breach.ts";
 import { wasiModule, wasiSignatures } from "./wasi.ts";
 
@@ -88,24 +90,42 @@ export const settingsCheck = "validate_settings";
 export const entries: readonly string[] = [entryPoint, initializer, command, settingsCheck];
 
 const maxInput = 4_194_304;
+const closeBrace = 0x7d;
 const encoder = new TextEncoder();
 
-/** The JSON of the latest action: several plugins evaluate the same immutable action in turn. */
-let written: { readonly action: ActionEnvelope; readonly text: string } | undefined;
+/** The input of a call. It can be handed to another thread at no cost: its memory is shared. */
+export interface PluginInput {
+  /** The text before the action: the settings. */
+  readonly head: string;
+  /** The JSON of the action. */
+  readonly action: Uint8Array;
+}
 
-/** Encodes the input of a call, the settings (JSON already) and the action, into memory of its own. */
-export function encodeInput(settings: string, action: ActionEnvelope): Uint8Array {
-  if (written?.action !== action) {
+/** The latest action: several plugins evaluate the same immutable one in turn. */
+let latest: { readonly action: ActionEnvelope; readonly json: Uint8Array } | undefined;
+
+/** Makes the input of a call from settings, which are JSON already, and an action. Throws PluginBreach where it is too large. */
+export function pluginInput(settings: string, action: ActionEnvelope): PluginInput {
+  if (latest?.action !== action) {
     const shown = action.history === undefined ? action : withoutHistory(action);
-    written = { action, text: JSON.stringify(shown) };
+    latest = { action, json: sharedJson(shown as unknown as Json) };
   }
-  const parts = [`{"settings":${settings},"action":`, written.text, "}"];
-  let length = 0;
-  for (const part of parts) length += Buffer.byteLength(part);
-  if (length > maxInput) throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
-  const input = new Uint8Array(length);
-  let at = 0;
-  // One by one: joined, they would be copied once more.
-  for (const part of parts) at += encoder.encodeInto(part, input.subarray(at)).written;
+  const input = { head: `{"settings":${settings},"action":`, action: latest.json };
+  if (lengthOf(input) > maxInput)
+    throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
   return input;
+}
+
+/** Returns the bytes of an input, in memory of their own: the guest may write into it. */
+export function encodeInput(input: PluginInput): Uint8Array {
+  const { head, action } = input;
+  const bytes = new Uint8Array(lengthOf(input));
+  const { written } = encoder.encodeInto(head, bytes);
+  bytes.set(action, written);
+  bytes[bytes.length - 1] = closeBrace;
+  return bytes;
+}
+
+function lengthOf({ head, action }: PluginInput): number {
+  return Buffer.byteLength(head) + action.length + 1;
 }

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import type { PluginInput } from "./abi.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import type { CompiledModule } from "./plugin-machine.ts";
 
@@ -8,8 +9,7 @@ export interface PoolOrder {
   /** The id of the compiled module, for reusing its machine. */
   readonly machine: number;
   readonly fuel: number;
-  /** Transferred: the sender can no longer read it. */
-  readonly input: Uint8Array;
+  readonly input: PluginInput;
 }
 
 /** The thread's reply to an order. */
@@ -99,7 +99,7 @@ export class PluginPool {
         if (result instanceof PluginBreach) reject(result);
         else resolve(result);
       };
-      const job: Job = { plugin, tenant, key, bytes: order.input.length, order, settle, timer: undefined };
+      const job: Job = { plugin, tenant, key, bytes: order.input.action.length, order, settle, timer: undefined };
       if (this.#isClosed) return settle(new PluginBreach("thread_lost", "the gateway is stopping"));
       const limit = this.#queue.push(job);
       if (limit !== undefined) return settle(overloaded(limit));
@@ -126,7 +126,7 @@ export class PluginPool {
       slot.job = job;
       clearTimeout(job.timer);
       job.timer = startTimer(() => this.#stop(slot, job), this.#options.deadlineMs);
-      slot.worker.postMessage(job.order, [job.order.input.buffer as ArrayBuffer]);
+      slot.worker.postMessage(job.order);
     }
     this.#options.observer.waiting(this.#queue.length);
   }

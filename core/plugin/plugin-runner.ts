@@ -1,3 +1,4 @@
+import { encodeInput, type PluginInput } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
 import type { PluginPool, PoolReply } from "./plugin-pool.ts";
@@ -20,6 +21,8 @@ export interface PluginRunnerOptions {
 
 /** Above this much memory, resetting an instance that wrote to all of it takes too long for the main thread. */
 const maxMemoryHere = 1_835_008;
+/** To read more bytes than this takes longer than a slice. */
+const maxInputHere = 262_144;
 let lastKey = 0;
 
 /**
@@ -46,34 +49,34 @@ export class PluginRunner {
 
   /**
    * Runs a call of a key and returns the plugin's output. Throws PluginBreach synchronously where the slice sufficed,
-   * else rejects with it. `encode` makes the input anew for each attempt, which may write to it.
+   * else rejects with it.
    */
-  run(encode: () => Uint8Array, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
+  run(input: PluginInput, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
     const { fuel, elapsedMs, machine } = this.#options;
-    if (machine === undefined) return this.#runInPool(encode(), tenant, key);
+    if (machine === undefined || input.action.length > maxInputHere) return this.#runInPool(input, tenant, key);
     if (!machine.isReady) {
       // A machine that cannot be made again leaves all calls to the pool, which reports why.
       machine.prepare().catch(() => undefined);
-      return this.#runInPool(encode(), tenant, key);
+      return this.#runInPool(input, tenant, key);
     }
     const slice = Math.min(fuel, this.#slices.of(tenant));
     const started = elapsedMs();
     try {
-      const answer = machine.call(encode(), slice);
+      const answer = machine.call(encodeInput(input), slice);
       this.#slices.answered(tenant);
       this.#reportFuel(machine.fuelUsed);
       return answer;
     } catch (error) {
       if (slice < fuel && error instanceof PluginBreach && error.reason === "fuel_exhausted") {
         this.#slices.usedUp(tenant, elapsedMs() - started);
-        return this.#runInPool(encode(), tenant, key);
+        return this.#runInPool(input, tenant, key);
       }
       this.#reportFuel(machine.fuelUsed);
       throw error;
     }
   }
 
-  async #runInPool(input: Uint8Array, tenant: string, key: string): Promise<Uint8Array> {
+  async #runInPool(input: PluginInput, tenant: string, key: string): Promise<Uint8Array> {
     const { plugin, compiled, fuel, pool } = this.#options;
     const reply: PoolReply = await pool.call({ plugin, tenant, key, compiled, machine: this.#key, fuel, input });
     this.#reportFuel(reply.fuelUsed);

@@ -2,7 +2,7 @@ import type { ActionEnvelope, Phase } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
-import { encodeInput } from "./abi.ts";
+import { pluginInput } from "./abi.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { compileModule } from "./compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
@@ -122,7 +122,7 @@ export class PluginPolicy implements Policy {
       if (this.#breaker.isOpen(tenant)) {
         throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
-      const answer = this.#runner.run(() => encodeInput(this.#settings, action), tenant, principal.id);
+      const answer = this.#runner.run(pluginInput(this.#settings, action), tenant, principal.id);
       return answer instanceof Promise ? this.#readAsync(answer, action) : this.#read(answer, action);
     } catch (error) {
       this.#countBreach(tenant, error);

@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import { lowerPriority } from "../store/thread-priority.ts";
+import { encodeInput } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
 import { PluginMachine } from "./plugin-machine.ts";
 import type { PoolOrder, PoolReply } from "./plugin-pool.ts";
@@ -25,7 +26,7 @@ async function answer({ compiled, machine: key, fuel, input }: PoolOrder): Promi
     remember(key, machine);
     await machine.prepare();
     // A part of a buffer would be sent with the whole of it.
-    const answer = machine.call(input, fuel).slice();
+    const answer = machine.call(encodeInput(input), fuel).slice();
     return { answer, ...cost() };
   } catch (error) {
     if (!(error instanceof PluginBreach)) throw error;

@@ -2,7 +2,7 @@ import type { ActionEnvelope } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Verdict } from "../action/policy.ts";
 import { findRedactionFault } from "../action/redaction.ts";
-import { encodeInput } from "../plugin/abi.ts";
+import { encodeInput, pluginInput } from "../plugin/abi.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { configOf } from "../plugin/compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "../plugin/plugin-machine.ts";
@@ -41,7 +41,7 @@ export async function runPluginOnce(plugin: TestedPlugin, { settings, action }: 
     return { verdict, fuelUsed: Math.min(fuel, machine.fuelUsed), stack };
   };
   try {
-    const answer = machine.call(encodeInput(JSON.stringify(settings), action), fuel);
+    const answer = machine.call(encodeInput(pluginInput(JSON.stringify(settings), action)), fuel);
     const verdict = readPluginVerdict(answer, name, action.phase);
     const fault = findRedactionFault(action.output ?? null, verdict.redactions ?? []);
     return end(fault === undefined ? verdict : blocked(fault));

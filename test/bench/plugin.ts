@@ -1,6 +1,6 @@
 import { type ActionEnvelope, phases } from "../../core/action/envelope.ts";
 import type { Json } from "../../core/action/json.ts";
-import { abiModule, encodeInput } from "../../core/plugin/abi.ts";
+import { abiModule, encodeInput, pluginInput } from "../../core/plugin/abi.ts";
 import { compileModule } from "../../core/plugin/compiled-module.ts";
 import { openEngine } from "../../core/plugin/engine.ts";
 import { compilePlugin } from "../../core/plugin/plugin.ts";
@@ -28,7 +28,7 @@ const ref = { kind: "plugin", name: "five-conditions", version: "1.0.0", digest:
 const options = { ...portsOfOneThread, ref, mode: "enforce", phases, settings, fuel, pool } as const;
 const policy = await compilePlugin({ ...options, module, memoryPages: 16 });
 const pooled = await compilePlugin({ ...options, module, memoryPages: 16, sliceFuel: 1 });
-const input = encodeInput(JSON.stringify(settings), sample());
+const input = encodeInput(pluginInput(JSON.stringify(settings), sample()));
 const rawModule = new WebAssembly.Module(module);
 const raw = rawCall(rawModule, input);
 const bare = await openEngine(rawModule, {});

@@ -9,8 +9,9 @@ import type { Evaluation } from "../../action/evaluation.ts";
 import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
+import { sharedJson } from "../../action/json-pieces.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-import type { FieldHider, HiddenValue } from "../private/private-field.ts";
+import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { RecordedEvaluation } from "../record/record.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
@@ -40,7 +41,7 @@ interface ActionRecorderParts {
 /** The commitments to the arguments and facts of an action, and the text of their private fields. */
 interface PreparedFields {
   readonly commitments: ActionCommitments;
-  readonly disclosure: string;
+  readonly disclosure: PrivateEntry["text"];
 }
 
 /** A dispatched decision in the store whose outcome no process will record. */
@@ -147,12 +148,14 @@ export class ActionRecorder {
     // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
     const isKept = evaluation === undefined || evaluation.errors.length === 0;
     const hasTurns = outcome.status !== "unknown" && isLarge(outcome.output);
-    let [hidden, disclosure]: [HiddenValue | undefined, string | undefined] = [undefined, undefined];
+    let hidden: HiddenValue | undefined;
+    let disclosure: PrivateEntry["text"] | undefined;
     try {
       if (hasTurns) await pause(action);
       if (outcome.status !== "unknown") hidden = hider.hide(action.tool, outcome.output, isKept);
       if (hasTurns) await pause(action);
-      if (hidden !== undefined) disclosure = JSON.stringify({ output: hidden.fields });
+      const kept = hidden && { output: hidden.fields };
+      if (kept !== undefined) disclosure = hasTurns ? sharedJson(kept) : JSON.stringify(kept);
       if (hasTurns) await pause(action);
     } catch (error) {
       this.#pending.delete(openKey(action.tenant, action.id));
@@ -174,7 +177,10 @@ export class ActionRecorder {
     action: ActionEnvelope,
     outcome: Outcome,
     evaluation: RecordedEvaluation | undefined,
-    { digest, disclosure }: { readonly digest: string | undefined; readonly disclosure: string | undefined },
+    {
+      digest,
+      disclosure,
+    }: { readonly digest: string | undefined; readonly disclosure: PrivateEntry["text"] | undefined },
     commitHook: Pick<CommitHook, "operations"> | undefined,
   ): Promise<void> {
     const { writer, storeLabels } = this.#parts;
@@ -220,7 +226,7 @@ export class ActionRecorder {
     await pause(action);
     const fields = facts && hider.hideFacts(action, facts);
     if (fields !== undefined) await pause(action);
-    const disclosure = JSON.stringify({ arguments: hidden.fields, facts: fields?.fields });
+    const disclosure = sharedJson({ arguments: hidden.fields, ...(fields && { facts: fields.fields }) });
     await pause(action);
     return {
       commitments: {

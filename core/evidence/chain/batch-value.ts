@@ -14,13 +14,14 @@ export type BatchWrite =
 
 /** Values for another thread: texts, which are cheaper to hand over than objects. */
 export interface EncodingOrder {
-  readonly texts: readonly string[];
+  /** Bytes stand for the text of an entry: in memory that both threads share, a large one need not be copied. */
+  readonly texts: readonly (string | Uint8Array)[];
   /** The places in `texts` where the three of an entry begin. */
   readonly entries: readonly number[];
 }
 
 export function encodingOrder(values: Iterable<BatchValue | null>): EncodingOrder {
-  const texts: string[] = [];
+  const texts: (string | Uint8Array)[] = [];
   const entries: number[] = [];
   for (const value of values) {
     if (typeof value === "string") texts.push(value);
@@ -39,7 +40,7 @@ export function encodeOrder({ texts, entries }: EncodingOrder): PackedValues {
   for (let at = 0; at < texts.length; at++) {
     if (at === entries[done]) {
       done++;
-      const [secret, place, text] = texts.slice(at, at + 3) as [string, string, string];
+      const [secret, place, text] = texts.slice(at, at + 3) as [string, string, PrivateEntry["text"]];
       values.push(encodeBytes(sealEntry({ secret, place, text })));
       at += 2;
     } else values.push(encodeValue(texts[at] as string));

@@ -177,7 +177,7 @@ export class GroupCommit {
     for (const operation of operations) {
       const value = operation.type === "put" ? operation.value : null;
       group.writes.set(operation.key, value);
-      if (value !== null) group.size += (typeof value === "string" ? value : "text" in value ? value.text : "").length;
+      group.size += sizeOf(value);
     }
     return { group, written: this.#written };
   }
@@ -204,14 +204,15 @@ export class GroupCommit {
 
   async #commit(group: Group): Promise<void> {
     if (!this.#options.holdsStore()) throw lockLost();
-    const { writes, leaves } = group;
+    const { leaves } = group;
     const last = new Map<EvidenceChain, Leaf>();
     const guarded = new Set<EvidenceChain>();
     for (const leaf of leaves) {
       last.set(leaf.chain, leaf);
       if (leaf.isAboutApproval) guarded.add(leaf.chain);
     }
-    for (const [key, note] of growTrees(leaves, last)) writes.set(key, note);
+    for (const [key, note] of growTrees(leaves, last)) group.writes.set(key, note);
+    const writes = largeLast(group);
     const { batchThread: thread } = this.#options;
     const isShared =
       thread !== undefined &&
@@ -252,6 +253,19 @@ export class GroupCommit {
     this.#options.onFailure(cause);
     return failure;
   }
+}
+
+/** The writes of a group in the order in which they cost least: a batch grows by copying what it holds already. */
+function largeLast({ size, writes }: Group): Group["writes"] {
+  if (size < minAwaitedSize) return writes;
+  return new Map([...writes].sort(([, one], [, other]) => sizeOf(one) - sizeOf(other)));
+}
+
+/** Characters or bytes of a value, about. */
+function sizeOf(value: BatchValue | null): number {
+  if (value === null) return 0;
+  if (typeof value === "string") return value.length;
+  return "text" in value ? value.text.length : 0;
 }
 
 /** Returns the text of a value. */

@@ -1,8 +1,9 @@
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { canonicalJson, contentDigest, sha256Hex, textPieces } from "../../action/canonical-json.ts";
+import { canonicalJson, contentDigest, sha256Hex } from "../../action/canonical-json.ts";
 import type { Random } from "../../action/id.ts";
+import { bytePieces, textPieces } from "../../action/json-pieces.ts";
 
 const secretBytes = 32;
 const formatName = "evidence-wrapping-key-v1";
@@ -173,7 +174,7 @@ export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, 
   const sealed = Buffer.allocUnsafe(nonceBytes + tagBytes + Buffer.byteLength(plain));
   sealed.set(nonce);
   let at = nonceBytes + tagBytes;
-  for (const piece of typeof plain === "string" ? textPieces(plain) : [plain]) {
+  for (const piece of typeof plain === "string" ? textPieces(plain) : bytePieces(plain)) {
     const part = typeof piece === "string" ? cipher.update(piece, "utf8") : cipher.update(piece);
     sealed.set(part, at);
     at += part.length;

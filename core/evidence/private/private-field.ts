@@ -1,5 +1,5 @@
 import type { ActionFacts } from "../../action/action-fact.ts";
-import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
+import { canonicalJson, canonicalSha256, sha256Hex } from "../../action/canonical-json.ts";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import type { ActionEnvelope } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
@@ -49,6 +49,8 @@ const maxFields = 256;
 /** Characters of the JSON of facts that are kept: they repeat arguments, a command line more than once. */
 const maxFactsText = 16_384;
 const saltBytes = 16;
+/** Bytes or characters beyond which a text is kept as it is: `encodePieces` takes no more than a third of it. */
+const maxEncodable = 786_432;
 const entryPurpose = "evidence-disclosure-v1";
 /** A data key that is stored beside its entry, wrapped, as earlier versions did; and one that is derived. */
 const dataKeyPurpose = "evidence-data-key-v1";
@@ -104,7 +106,7 @@ export class FieldHider {
   #hideField(name: string, value: Json, isRedacted: boolean, hidden: Map<string, KeptField>): void {
     const bytes = this.#random(saltBytes);
     const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
-    const commitment = sha256Hex(fieldText({ name, salt, value }));
+    const commitment = fieldCommitment({ name, salt, value });
     if (isRedacted) hidden.set(commitment, { commitment });
     else hidden.set(commitment, this.#storeValues ? { name, salt, value } : { commitment, salt });
   }
@@ -127,13 +129,17 @@ interface SaltedField {
 }
 
 /** The text that a commitment is over, and that discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
-export function fieldText({ name, salt, value }: SaltedField): string {
-  return canonicalJson(["field-v1", salt, name, value]);
+export function fieldText(field: SaltedField): string {
+  return canonicalJson(committed(field));
 }
 
 /** SHA-256 (hex) of a field's text. */
 export function fieldCommitment(field: SaltedField): string {
-  return sha256Hex(fieldText(field));
+  return canonicalSha256(committed(field));
+}
+
+function committed({ name, salt, value }: SaltedField): Json {
+  return ["field-v1", salt, name, value];
 }
 
 /**
@@ -159,14 +165,20 @@ export interface PrivateEntry {
   /** Key and nonce, one character for each byte. */
   readonly secret: string;
   readonly place: string;
-  readonly text: string;
+  /** As UTF-8 where it is large, in memory that threads share. */
+  readonly text: string | Uint8Array;
 }
 
 /**
  * Prepares the private fields of a record to be sealed under a data key of its own. Once the entry is overwritten, nothing of
  * the former one can be read: the key alone opens nothing.
  */
-export function privateEntry(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): PrivateEntry {
+export function privateEntry(
+  key: WrappingKey,
+  place: DisclosurePlace,
+  text: PrivateEntry["text"],
+  random: Random,
+): PrivateEntry {
   const dataKey = Buffer.from(key.dataKey(sealedPlace(derivedKeyPurpose, place))).toString("latin1");
   const nonce = Buffer.from(random(nonceBytes)).toString("latin1");
   return { secret: dataKey + nonce, place: sealedPlace(entryPurpose, place), text };
@@ -176,7 +188,9 @@ export function privateEntry(key: WrappingKey, place: DisclosurePlace, text: str
 export function sealEntry({ secret, place, text }: PrivateEntry): Buffer {
   const bytes = Buffer.from(secret, "latin1");
   const [key, nonce] = [bytes.subarray(0, cipherKeyBytes), bytes.subarray(cipherKeyBytes)];
-  return encryptBytes(key, nonce, place, encodePieces(text) ?? text);
+  if (text.length > maxEncodable) return encryptBytes(key, nonce, place, text);
+  const plain = typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.length).toString();
+  return encryptBytes(key, nonce, place, encodePieces(plain) ?? plain);
 }
 
 /** Seals the private fields of a record at once. */

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { expect } from "chai";
 import fc from "fast-check";
-import { canonicalJson, sha256Hex, textPieces } from "../../../core/action/canonical-json.ts";
+import { canonicalJson, canonicalSha256, sha256Hex } from "../../../core/action/canonical-json.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
@@ -82,10 +82,19 @@ describe("sha256Hex(text)", () => {
       }
     }
   });
+});
 
-  it("takes pieces of at most 65,536 characters", () => {
-    const lengths = [...textPieces("a\ud83d\ude00".repeat(50_000))].map(({ length }) => length);
-    expect(Math.max(...lengths)).to.equal(65_536);
-    expect(lengths.reduce((sum, length) => sum + length)).to.equal(150_000);
+describe("canonicalSha256(value)", () => {
+  it("is the digest of the canonical text, whether that is made as a whole or not", () => {
+    const text = '\ud83d\ude00"\\\n'.repeat(50_000);
+    const values: readonly Json[] = [null, text, [1, text, { a: text, b: {} }], { b: text, a: [text] }, { a: "short" }];
+    for (const value of values) expect(canonicalSha256(value)).to.equal(hash("sha256", canonicalJson(value), "hex"));
+  });
+
+  it("refuses what has no canonical text", () => {
+    const long = "a".repeat(100_000);
+    for (const value of [`${long}\ud83d`, [long, Number.NaN], { [`\ud83d`]: long }]) {
+      expect(() => canonicalSha256(value as Json)).to.throw(TypeError);
+    }
   });
 });

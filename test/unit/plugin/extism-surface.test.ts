@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { encodeInput } from "../../../core/plugin/abi.ts";
+import { encodeInput, pluginInput } from "../../../core/plugin/abi.ts";
 import { compileModule } from "../../../core/plugin/compiled-module.ts";
 import { PluginMachine } from "../../../core/plugin/plugin-machine.ts";
 import { makeAction } from "../../support/action.ts";
@@ -155,7 +155,7 @@ describe("what Extism offers a plugin", () => {
     await pool.close();
     const machine = await machineOf(moduleOf(body, allow));
     for (let round = 0; round < 2; round++) {
-      expect(textOf(machine.call(encodeInput("{}", makeAction()), fuel))).to.equal(allow);
+      expect(textOf(machine.call(encodeInput(pluginInput("{}", makeAction())), fuel))).to.equal(allow);
     }
   });
 

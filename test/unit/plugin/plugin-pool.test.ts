@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
+import { pluginInput } from "../../../core/plugin/abi.ts";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compileModule } from "../../../core/plugin/compiled-module.ts";
 import type { CompiledModule } from "../../../core/plugin/plugin-machine.ts";
 import { PluginPool, type PoolReply } from "../../../core/plugin/plugin-pool.ts";
+import { makeAction } from "../../support/action.ts";
 import { hostileExtism } from "../../support/hostile-extism.ts";
 import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";
 
@@ -76,7 +78,7 @@ describe("PluginPool", () => {
 
   function call(pool: PluginPool, compiled: CompiledModule, whose: Whose = {}): Promise<PoolReply> {
     const machine = machines.get(compiled) ?? -1;
-    const order = { compiled, machine, fuel, input: new TextEncoder().encode("{}") };
+    const order = { compiled, machine, fuel, input: pluginInput("{}", makeAction()) };
     return pool.call({ plugin: "p", tenant: "t", key: "k", ...order, ...whose });
   }
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { phases } from "../../../core/action/envelope.ts";
+import { type ActionEnvelope, phases } from "../../../core/action/envelope.ts";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compilePlugin, type PluginOptions, type PluginPolicy } from "../../../core/plugin/plugin.ts";
 import type { PluginPool } from "../../../core/plugin/plugin-pool.ts";
@@ -54,6 +54,15 @@ describe("a plugin whose calls may run in the pool", () => {
     expect(here).not.to.be.instanceOf(Promise);
     expect(await later).to.deep.equal(here);
     expect(here).to.deep.equal(atOnce);
+  });
+
+  it("does not try a call here whose input alone takes longer to read than a slice", async () => {
+    const policy = await open(moduleOf(""), { sliceFuel: 1_000_000 });
+    const [fits, large] = [200_000, 262_144].map((length) => makeAction({ arguments: { text: "x".repeat(length) } }));
+    expect(policy.evaluate(fits as ActionEnvelope)).not.to.be.instanceOf(Promise);
+    const later = policy.evaluate(large as ActionEnvelope);
+    expect(later).to.be.instanceOf(Promise);
+    expect((await later).decision).to.equal("abstain");
   });
 
   it("counts the fuel of a call once, the same wherever it ran", async () => {
