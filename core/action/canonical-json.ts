@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
-import type { Json, JsonObject } from "./json.ts";
-import { hasLongText, jsonPieces, textPieces } from "./json-pieces.ts";
+import { isLarge, type Json, type JsonObject } from "./json.ts";
+import { jsonPieces, textPieces } from "./json-pieces.ts";
 
 /**
  * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
@@ -66,7 +66,7 @@ function digestOf(pieces: Iterable<string>): string {
 
 /** SHA-256 (lower-case hex) of the RFC 8785 text of a value. Throws as `canonicalJson` does. */
 export function canonicalSha256(value: Json): string {
-  return hasLongText(value) && isOrdered(value) ? digestOf(jsonPieces(value)) : sha256Hex(canonicalJson(value));
+  return isLarge(value) && isOrdered(value) ? digestOf(jsonPieces(value)) : sha256Hex(canonicalJson(value));
 }
 
 /** SHA-256 in the form that names a content: `sha256:<hex>`. */

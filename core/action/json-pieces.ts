@@ -34,11 +34,6 @@ export function jsonPieces(value: Json): Generator<string> {
   return piecesOf(value, long);
 }
 
-/** True for a value that holds a string of more than 65,536 characters. */
-export function hasLongText(value: Json): boolean {
-  return findLong(value, new Set());
-}
-
 /** The bytes of `JSON.stringify(value)`, in memory that threads share. */
 export function sharedJson(value: Json): Uint8Array {
   const pieces = [...jsonPieces(value)];

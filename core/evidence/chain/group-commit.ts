@@ -177,7 +177,7 @@ export class GroupCommit {
     for (const operation of operations) {
       const value = operation.type === "put" ? operation.value : null;
       group.writes.set(operation.key, value);
-      group.size += sizeOf(value);
+      if (value !== null) group.size += (typeof value === "string" ? value : "text" in value ? value.text : "").length;
     }
     return { group, written: this.#written };
   }

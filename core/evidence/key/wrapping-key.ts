@@ -159,6 +159,8 @@ const algorithm = "aes-256-gcm";
 export const nonceBytes = 12;
 
 const tagBytes = 16;
+/** Bytes or characters that are encrypted at once. */
+const maxAtOnce = 65_536;
 
 /**
  * AES-256-GCM under a fresh random nonce: nonce, tag and ciphertext as base64. Opens only with the same key and for the
@@ -174,7 +176,7 @@ export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, 
   const sealed = Buffer.allocUnsafe(nonceBytes + tagBytes + Buffer.byteLength(plain));
   sealed.set(nonce);
   let at = nonceBytes + tagBytes;
-  for (const piece of typeof plain === "string" ? textPieces(plain) : bytePieces(plain)) {
+  for (const piece of plain.length > maxAtOnce ? piecesOf(plain) : [plain]) {
     const part = typeof piece === "string" ? cipher.update(piece, "utf8") : cipher.update(piece);
     sealed.set(part, at);
     at += part.length;
@@ -182,6 +184,10 @@ export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, 
   cipher.final();
   sealed.set(cipher.getAuthTag(), nonceBytes);
   return sealed;
+}
+
+function piecesOf(plain: Uint8Array | string): Iterable<Uint8Array | string> {
+  return typeof plain === "string" ? textPieces(plain) : bytePieces(plain);
 }
 
 /** Returns the plain bytes of `sealBytes`; undefined where key, place or a single bit differs. */

@@ -129,17 +129,13 @@ interface SaltedField {
 }
 
 /** The text that a commitment is over, and that discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
-export function fieldText(field: SaltedField): string {
-  return canonicalJson(committed(field));
+export function fieldText({ name, salt, value }: SaltedField): string {
+  return canonicalJson(["field-v1", salt, name, value]);
 }
 
 /** SHA-256 (hex) of a field's text. */
-export function fieldCommitment(field: SaltedField): string {
-  return canonicalSha256(committed(field));
-}
-
-function committed({ name, salt, value }: SaltedField): Json {
-  return ["field-v1", salt, name, value];
+export function fieldCommitment({ name, salt, value }: SaltedField): string {
+  return canonicalSha256(["field-v1", salt, name, value]);
 }
 
 /**

@@ -93,7 +93,7 @@ describe("canonicalSha256(value)", () => {
 
   it("refuses what has no canonical text", () => {
     const long = "a".repeat(100_000);
-    for (const value of [`${long}\ud83d`, [long, Number.NaN], { [`\ud83d`]: long }]) {
+    for (const value of [`${long}\ud83d`, [long, Number.NaN], { "\ud83d": long }]) {
       expect(() => canonicalSha256(value as Json)).to.throw(TypeError);
     }
   });
