@@ -258,14 +258,12 @@ export class GroupCommit {
 /** The writes of a group in the order in which they cost least: a batch grows by copying what it holds already. */
 function largeLast({ size, writes }: Group): Group["writes"] {
   if (size < minAwaitedSize) return writes;
-  return new Map([...writes].sort(([, one], [, other]) => sizeOf(one) - sizeOf(other)));
+  return new Map([...writes].sort(([, one], [, other]) => Number(isLarge(one)) - Number(isLarge(other))));
 }
 
-/** Characters or bytes of a value, about. */
-function sizeOf(value: BatchValue | null): number {
-  if (value === null) return 0;
-  if (typeof value === "string") return value.length;
-  return "text" in value ? value.text.length : 0;
+/** True for private fields that are bytes: those of a large action. */
+function isLarge(value: BatchValue | null): boolean {
+  return value !== null && typeof value !== "string" && "text" in value && typeof value.text !== "string";
 }
 
 /** Returns the text of a value. */
