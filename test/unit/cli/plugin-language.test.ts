@@ -9,6 +9,7 @@ import { exampleAction } from "../../../sdk/harness/index.ts";
 import { everythingServer } from "../../e2e/client/server-program.ts";
 import { openWorld } from "../../e2e/client/world.ts";
 import { runCommand } from "../../support/command-host.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { openPlugin } from "../../support/plugin.ts";
 import type { Finished } from "./run.ts";
 
@@ -95,7 +96,8 @@ describe("gateway plugin new --language", () => {
         const judge = (value: string): Verdict => policy.evaluate(exampleAction({ arguments: { value } }));
         expect(judge("b".repeat(60 * 1_024)).decision).to.equal("abstain");
         expect(judge(`${"b".repeat(60 * 1_024)}bluebird`).findings[0]?.rule).to.equal("keep-in.text");
-        expect(() => judge("b".repeat(600 * 1_024))).to.throw(PluginBreach);
+        const long = exampleAction({ arguments: { value: "b".repeat(600 * 1_024) } });
+        expect(await rejection(policy.settle(long))).to.be.instanceOf(PluginBreach);
       });
 
       it("blocks a call of a real client before the upstream hears of it, and passes the others", async () => {
