@@ -63,7 +63,7 @@ function* piecesOf(value: Json, long: ReadonlySet<Json>): Generator<string> {
     return;
   }
   if (!long.has(value)) {
-    yield JSON.stringify(value);
+    yield* textPieces(JSON.stringify(value));
     return;
   }
   const isArray = Array.isArray(value);

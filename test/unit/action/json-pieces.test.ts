@@ -27,6 +27,11 @@ describe("jsonPieces(value)", () => {
     fc.assert(fc.property(json, check), { numRuns: roundsOf(200, 5_000) });
   });
 
+  it("stays short where many short strings make a long text", () => {
+    const pieces = [...jsonPieces(Array.from({ length: 1_000 }, () => "x".repeat(1_000)))];
+    expect(Math.max(...pieces.map(({ length }) => length))).to.equal(65_536);
+  });
+
   it("leaves out members that are undefined, and makes no copy of a long string", () => {
     const text = "x".repeat(1_000_000);
     const value = { a: undefined, b: [text], c: undefined } as unknown as Json;
