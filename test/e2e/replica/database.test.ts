@@ -106,7 +106,11 @@ describe("the database of two replicas", () => {
 
   it("is locked by another session: calls wait no longer than they may, and are served again [S87]", async () => {
     const { postgres } = site.group;
-    const locked = postgres.psql(["--dbname=gateway"], "BEGIN; LOCK gateway_lease; SELECT pg_sleep(6); ROLLBACK;");
+    const lockedS = leaseMs / 1_000 + 4; // longer than a statement may wait: the length of the lease
+    const locked = postgres.psql(
+      ["--dbname=gateway"],
+      `BEGIN; LOCK gateway_lease; SELECT pg_sleep(${lockedS}); ROLLBACK;`,
+    );
     await eventually("the lock", async () => {
       const { stdout } = await postgres.psql([
         ...["--dbname=gateway", "--tuples-only", "--no-align", "--command"],
