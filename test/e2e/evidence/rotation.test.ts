@@ -25,6 +25,10 @@ describe("changing the key of a chain while the gateway serves", () => {
     commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "rotation-"));
     world = await openWorld();
+    // A chain begins with its first record.
+    const agent = new Agent(world.gateway.url, keys.operator, "first");
+    expect((await agent.call("echo", { mark: "first" })).status).to.equal(200);
+    await agent.hangUp();
   });
 
   after(async () => {
