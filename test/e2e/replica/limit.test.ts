@@ -119,7 +119,7 @@ describe("uses of a ticket, on three replicas", () => {
   after(() => site.stop());
 
   async function listed(index: number, { ticket }: Issued): Promise<object | undefined> {
-    const { items } = await site.ask<{ items: readonly { readonly id: string }[] }>(index, "GET", "tickets?limit=200"); // more than all rounds issue
+    const { items } = await site.ask<{ items: readonly { readonly id: string }[] }>(index, "GET", "tickets?limit=500");
     return items.find(({ id }) => id === ticket.id);
   }
 
