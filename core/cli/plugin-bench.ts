@@ -4,6 +4,7 @@ import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
 import { runPluginOnce } from "../policy/plugin-run.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
+import { resumeOptimizing } from "./optimizer.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
 import { print, printFaults } from "./print.ts";
 
@@ -30,6 +31,7 @@ const maxSamples = 20_000;
 
 /** `gateway plugin bench`. */
 export async function bench(folder: string, { json }: { readonly json?: true }): Promise<void> {
+  resumeOptimizing();
   const plugin = await printFaults(json, () => openTestedPlugin(folder));
   if (plugin === undefined) return;
   const { name, version, limits } = plugin.source;

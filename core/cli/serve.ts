@@ -6,6 +6,7 @@ import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
 import type { Ownership } from "../replica/replica.ts";
 import { openLocalMode } from "./local-mode.ts";
+import { pauseOptimizing, resumeOptimizing } from "./optimizer.ts";
 import { quotePosix, say } from "./print.ts";
 import { TreeWatch } from "./tree-watch.ts";
 
@@ -16,13 +17,18 @@ interface ServeOptions {
   readonly json?: true;
 }
 
+/** A start that takes longer tests many packs or reads much, and gains from optimized code. */
+const maxStartMs = 30_000;
+
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export async function serve(options: ServeOptions): Promise<void> {
+  pauseOptimizing(maxStartMs);
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
   const log = openLog(config.log.level, isTerminal(process.stderr, options));
   process.on("uncaughtException", (cause) => endWith(cause, log));
   const ready = ({ gatewayPort, adminPort, metricsPort }: GatewayPorts): void => {
+    resumeOptimizing();
     const ports = { gatewayPort, adminPort, metricsPort };
     process.stdout.write(isTerminal(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
   };

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -25,6 +25,7 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
   const terminals: Terminal[] = [];
   /** The terminal that started the gateway which runs. */
   let serving: Terminal | undefined;
+  let isLocal = false;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "readme-"));
@@ -43,9 +44,10 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
       let terminal: Terminal;
 
       // Whoever reads one page has typed nothing of another one: what a block uses, its own page defines.
-      before(() => {
+      before(async () => {
         terminal = new Terminal(clone, cleanEnvironment());
         terminals.push(terminal);
+        if (isLocal) await clearRisk(firstPort + 1, clone);
       });
 
       for (const block of markedBlocks(readFileSync(join(repositoryRoot, page), "utf8"))) {
@@ -56,6 +58,7 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
           else {
             if (serving !== undefined) expect(await serving.interrupt(commandMs)).to.include("gateway_stopping");
             serving = terminal;
+            isLocal = !text.includes("--config");
             await terminal.start(text, ready, startMs);
           }
         });
@@ -80,6 +83,25 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 
 function expectShown({ shown }: Block, printed: string): void {
   if (shown !== null && !isAsShown(shown, printed)) expect(printed).to.equal(shown);
+}
+
+/** Takes back what the pages before this one made the agent look like, as half an hour would. */
+async function clearRisk(adminPort: number, clone: string): Promise<void> {
+  const sessions = `http://127.0.0.1:${adminPort}/admin/v1/sessions`;
+  const headers = {
+    "X-API-Key": (await readFile(join(clone, "data/operator.key"), "utf8")).trim(),
+    "Content-Type": "application/json",
+  };
+  const { items } = (await (await fetch(sessions, { headers })).json()) as { items: readonly { session: string }[] };
+  for (const { session } of items) {
+    const body = JSON.stringify({ reason: "another page" });
+    const { status } = await fetch(`${sessions}/${encodeURIComponent(session)}/reset`, {
+      method: "POST",
+      headers,
+      body,
+    });
+    expect(status).to.equal(200);
+  }
 }
 
 async function expectTools(clientConfig: string, terminal: Terminal): Promise<void> {
