@@ -90,6 +90,7 @@ export class Ledger {
       storeLabels: options.fieldPolicy.storeLabels,
       pause,
       stored: options.stored ?? (() => undefined),
+      batchThread,
     });
     this.approvals = new ApprovalEvidence({
       store,

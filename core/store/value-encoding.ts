@@ -53,11 +53,12 @@ export function encodeValue(text: string): Buffer {
   return bytes.toString("base64") === text ? Buffer.concat([Buffer.of(base64Form), bytes]) : Buffer.from(text);
 }
 
-/** Returns the bytes of a value whose text is the base64 of `bytes`. */
+/** Returns the bytes of a value whose text is the base64 of all but the first byte. Takes the place of that byte. */
 export function encodeBytes(bytes: Buffer): Buffer {
-  const length = Math.ceil(bytes.length / 3) * 4;
-  if (length < minCompact) return Buffer.from(bytes.toString("base64"));
-  return Buffer.concat([Buffer.of(base64Form), bytes]);
+  const length = Math.ceil((bytes.length - 1) / 3) * 4;
+  if (length < minCompact) return Buffer.from(bytes.toString("base64", 1));
+  bytes[0] = base64Form;
+  return bytes;
 }
 
 /** The digits of a hash. */

@@ -14,6 +14,7 @@ import { releaseHeld, sealHeld } from "../private/held-action.ts";
 import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { RecordedEvaluation } from "../record/record.ts";
+import type { BatchThread } from "./batch-thread.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 import { LargeLane } from "./large-lane.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
@@ -36,6 +37,7 @@ interface ActionRecorderParts {
   readonly limit: number;
   readonly pause: Pause;
   readonly stored: Stored;
+  readonly batchThread: BatchThread | undefined;
 }
 
 /** The commitments to the arguments and facts of an action, and the text of their private fields. */
@@ -58,10 +60,11 @@ export class ActionRecorder {
    * set, and exceeds this one exactly by the abandoned decisions.
    */
   readonly #pending = new Map<string, ActionCommitments>();
-  readonly #lane = new LargeLane();
+  readonly #lane: LargeLane;
 
   constructor(parts: ActionRecorderParts) {
     this.#parts = parts;
+    this.#lane = new LargeLane(parts.batchThread);
   }
 
   /**

@@ -1,11 +1,10 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { type PackedValues, unpackValues } from "../../store/packed-value.ts";
-import type { EncodingOrder } from "./batch-value.ts";
+import { type EncodedValues, type EncodingOrder, takeEncoded } from "./batch-value.ts";
 
 /** A message of the thread; without values, it is ready. */
 export interface BatchAnswer {
-  readonly values?: PackedValues;
+  readonly values?: EncodedValues;
 }
 
 interface Waiting {
@@ -60,7 +59,7 @@ export class BatchThread {
     const worker = new Worker(this.#program, { env: {} });
     worker.on("message", ({ values }: BatchAnswer) => {
       this.#isReady = true;
-      if (values !== undefined) this.#waiting?.resolve(unpackValues(values) as Uint8Array[]);
+      if (values !== undefined) this.#waiting?.resolve(takeEncoded(values));
     });
     const fail = (error: Error): void => {
       this.#isReady = false;

@@ -1,5 +1,5 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
-import { type PackedValues, packValues } from "../../store/packed-value.ts";
+import { type PackedValues, packValues, unpackValues } from "../../store/packed-value.ts";
 import { encodeBytes, encodeValue } from "../../store/value-encoding.ts";
 import { type PrivateEntry, sealEntry } from "../private/private-field.ts";
 import type { SessionSummary } from "./session-record.ts";
@@ -33,17 +33,38 @@ export function encodingOrder(values: Iterable<BatchValue | null>): EncodingOrde
   return { texts, entries };
 }
 
+/** Encoded values, in memory of their own that can be handed to another thread. */
+export interface EncodedValues {
+  /** Without the large ones, which come one by one and are not copied. */
+  readonly packed: PackedValues;
+  /** In the order of those that `packed` lacks. */
+  readonly large: readonly Uint8Array[];
+}
+
+/** Bytes from which on a value is handed over by itself. */
+const minLarge = 262_144;
+
 /** Returns the bytes of the values, in their order, as the store's own encoding makes them of their texts. */
-export function encodeOrder({ texts, entries }: EncodingOrder): PackedValues {
-  const values: Uint8Array[] = [];
+export function encodeOrder({ texts, entries }: EncodingOrder): EncodedValues {
+  const values: (Uint8Array | undefined)[] = [];
+  const large: Uint8Array[] = [];
   let done = 0;
   for (let at = 0; at < texts.length; at++) {
     if (at === entries[done]) {
       done++;
       const [secret, place, text] = texts.slice(at, at + 3) as [string, string, PrivateEntry["text"]];
-      values.push(encodeBytes(sealEntry({ secret, place, text })));
+      const value = encodeBytes(sealEntry({ secret, place, text }, 1));
+      const isLarge = value.length >= minLarge;
+      if (isLarge) large.push(value);
+      values.push(isLarge ? undefined : value);
       at += 2;
     } else values.push(encodeValue(texts[at] as string));
   }
-  return packValues(values);
+  return { packed: packValues(values), large };
+}
+
+/** Returns the values in their order. */
+export function takeEncoded({ packed, large }: EncodedValues): readonly Uint8Array[] {
+  let next = 0;
+  return unpackValues(packed).map((value) => value ?? (large[next++] as Uint8Array));
 }

@@ -170,19 +170,28 @@ export function sealBytes(key: Uint8Array, place: string, plain: Uint8Array, ran
   return encryptBytes(key, random(nonceBytes), place, plain).toString("base64");
 }
 
-/** The bytes that `sealBytes` returns in base64, for a nonce that the key never served before. A text counts as UTF-8. */
-export function encryptBytes(key: Uint8Array, nonce: Uint8Array, place: string, plain: Uint8Array | string): Buffer {
+/**
+ * The bytes that `sealBytes` returns in base64, after `lead` bytes of 0, for a nonce that the key never served before. A text
+ * counts as UTF-8.
+ */
+export function encryptBytes(
+  key: Uint8Array,
+  nonce: Uint8Array,
+  place: string,
+  plain: Uint8Array | string,
+  lead = 0,
+): Buffer {
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(place));
-  const sealed = Buffer.allocUnsafe(nonceBytes + tagBytes + Buffer.byteLength(plain));
-  sealed.set(nonce);
-  let at = nonceBytes + tagBytes;
+  const sealed = Buffer.allocUnsafe(lead + nonceBytes + tagBytes + Buffer.byteLength(plain)).fill(0, 0, lead);
+  sealed.set(nonce, lead);
+  let at = lead + nonceBytes + tagBytes;
   for (const piece of plain.length > maxAtOnce ? piecesOf(plain) : [plain]) {
     const part = typeof piece === "string" ? cipher.update(piece, "utf8") : cipher.update(piece);
     sealed.set(part, at);
     at += part.length;
   }
   cipher.final();
-  sealed.set(cipher.getAuthTag(), nonceBytes);
+  sealed.set(cipher.getAuthTag(), lead + nonceBytes);
   return sealed;
 }
 

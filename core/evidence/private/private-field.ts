@@ -180,13 +180,13 @@ export function privateEntry(
   return { secret: dataKey + nonce, place: sealedPlace(entryPurpose, place), text };
 }
 
-/** Seals an entry: the bytes of which the store keeps the base64. */
-export function sealEntry({ secret, place, text }: PrivateEntry): Buffer {
+/** Seals an entry: the bytes of which the store keeps the base64, after `lead` bytes of 0. */
+export function sealEntry({ secret, place, text }: PrivateEntry, lead = 0): Buffer {
   const bytes = Buffer.from(secret, "latin1");
   const [key, nonce] = [bytes.subarray(0, cipherKeyBytes), bytes.subarray(cipherKeyBytes)];
-  if (text.length > maxEncodable) return encryptBytes(key, nonce, place, text);
+  if (text.length > maxEncodable) return encryptBytes(key, nonce, place, text, lead);
   const plain = typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.length).toString();
-  return encryptBytes(key, nonce, place, encodePieces(plain) ?? plain);
+  return encryptBytes(key, nonce, place, encodePieces(plain) ?? plain, lead);
 }
 
 /** Seals the private fields of a record at once. */

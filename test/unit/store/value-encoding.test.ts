@@ -85,14 +85,14 @@ describe("encodeValue(text), decodeValue(bytes)", () => {
   it("keep the base64 of bytes as they keep its text", () => {
     for (const length of [0, 1, 35, 36, 37, 1_000, 49_150, 49_152, 49_153]) {
       const bytes = randomBytes(length);
-      expect(encodeBytes(bytes)).to.deep.equal(encodeValue(bytes.toString("base64")));
+      expect(encodeBytes(Buffer.concat([Buffer.of(0), bytes]))).to.deep.equal(encodeValue(bytes.toString("base64")));
     }
   });
 
   it("keep base64 of any length as the bytes that it stands for", () => {
     const bytes = randomBytes(300_000);
     const text = bytes.toString("base64");
-    expect(encodeBytes(bytes)).to.deep.equal(encodeValue(text));
+    expect(encodeBytes(Buffer.concat([Buffer.of(0), bytes]))).to.deep.equal(encodeValue(text));
     expect(encodeValue(text)).to.have.length(300_001);
     expect(decodeValue(encodeValue(text)) === text).to.equal(true);
     // As an earlier version kept it, and what only begins as base64 does.

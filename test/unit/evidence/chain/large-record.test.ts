@@ -94,7 +94,7 @@ describe("large records", () => {
   });
 
   it("of another tenant do not wait", async () => {
-    const lane = new LargeLane();
+    const lane = new LargeLane(undefined);
     const begun: string[] = [];
     const begin = async (tenant: string, name: string): Promise<() => void> => {
       const leave = await lane.enter(tenant);
@@ -107,6 +107,28 @@ describe("large records", () => {
     (await first)();
     await next;
     expect(begun).to.deep.equal(["acme", "other", "acme again"]);
+  });
+
+  it("wait for the thread that encodes them before they take their place, so that nobody waits for its start [S77]", async () => {
+    await world.ledger.close();
+    let start = (): void => undefined;
+    const starting = new Promise<void>((resolve) => {
+      start = resolve;
+    });
+    const late = new (class extends BatchThread {
+      override async started(): Promise<boolean> {
+        await starting;
+        return super.started();
+      }
+    })();
+    await world.open({ batchThread: late });
+    const done: string[] = [];
+    const waiting = decide(newAction({ arguments: large })).then(() => done.push("large"));
+    for (let turn = 0; turn < 50; turn++) await setImmediate();
+    await decide(newAction()).then(() => done.push("small"));
+    start();
+    await waiting;
+    expect(done).to.deep.equal(["small", "large"]);
   });
 
   it("go on after one that failed", async () => {
