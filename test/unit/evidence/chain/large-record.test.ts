@@ -111,20 +111,20 @@ describe("large records", () => {
 
   it("wait for the thread that encodes them before they take their place, so that nobody waits for its start [S77]", async () => {
     await world.ledger.close();
-    let start = (): void => undefined;
-    const starting = new Promise<void>((resolve) => {
-      start = resolve;
-    });
+    let start: (() => void) | undefined;
     const late = new (class extends BatchThread {
       override async started(): Promise<boolean> {
-        await starting;
+        await new Promise<void>((resolve) => {
+          if (start === undefined) start = resolve;
+          else resolve();
+        });
         return super.started();
       }
     })();
     await world.open({ batchThread: late });
     const done: string[] = [];
     const waiting = decide(newAction({ arguments: large })).then(() => done.push("large"));
-    for (let turn = 0; turn < 50; turn++) await setImmediate();
+    while (start === undefined) await setImmediate();
     await decide(newAction()).then(() => done.push("small"));
     start();
     await waiting;
