@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import * as module from "node:module";
-import { pauseOptimizing } from "./optimizer.ts";
+import { pauseOptimizing } from "../store/optimizer.ts";
 
 // Node 22 and later keep compiled code between runs; enabled before any other module is loaded.
 (module as { readonly enableCompileCache?: () => unknown }).enableCompileCache?.();

@@ -4,7 +4,7 @@ import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
 import { runPluginOnce } from "../policy/plugin-run.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
-import { resumeOptimizing } from "./optimizer.ts";
+import { resumeOptimizing } from "../store/optimizer.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
 import { print, printFaults } from "./print.ts";
 

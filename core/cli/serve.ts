@@ -5,8 +5,8 @@ import type { GatewayConfig, StoreConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
 import type { Ownership } from "../replica/replica.ts";
+import { pauseOptimizing, resumeOptimizing } from "../store/optimizer.ts";
 import { openLocalMode } from "./local-mode.ts";
-import { pauseOptimizing, resumeOptimizing } from "./optimizer.ts";
 import { quotePosix, say } from "./print.ts";
 import { TreeWatch } from "./tree-watch.ts";
 

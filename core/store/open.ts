@@ -7,6 +7,7 @@ import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 import type { KeyRange } from "./key-range.ts";
+import { whileOptimizing } from "./optimizer.ts";
 import { keepFilesPrivate } from "./private-file.ts";
 import { valueEncoding } from "./value-encoding.ts";
 
@@ -132,7 +133,7 @@ async function createFolder(dir: string, folder: string): Promise<void> {
  * the store, throws that instead: then its files may be amid a change.
  */
 export async function checkFiles(folder: string, extent: CheckExtent): Promise<void> {
-  const damage = await findDamage(folder, extent);
+  const damage = await whileOptimizing(() => findDamage(folder, extent));
   if (damage === undefined) return;
   throw (await findHolder(folder)) ?? corruption(damage);
 }

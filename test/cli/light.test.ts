@@ -15,7 +15,7 @@ const attempts = 8;
 
 /** What may be loaded before a command runs: its description, and the words that its options choose from. */
 const descriptions =
-  /^core\/(?:action\/[a-z-]+|compose\/identity|store\/key-range|usage\/usage-(?:report|row)|cli\/(?:main|optimizer|program|failure|print|command\/[a-z-]+))\.js$/;
+  /^core\/(?:action\/[a-z-]+|compose\/identity|store\/(?:key-range|optimizer)|usage\/usage-(?:report|row)|cli\/(?:main|program|failure|print|command\/[a-z-]+))\.js$/;
 const packages = new Set(["commander"]);
 
 describe("a light command line", () => {
