@@ -94,7 +94,7 @@ S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → st
 
 ## Fairness
 S76 | 16, 22 | part | A body of more JSON nodes than the bound; wide, deep, repeated: refused at parse, under 5 ms; no request holds the event loop for more than 20 ms
-S77 | 16, 22 | part | One key at its worst (wide bodies, sessions, connections, sockets, watchers, review floods, stored bytes) → another tenant's p50 within 3× of quiet, operators and kills within 100 ms, /health within 50 ms; refusals name the limit
+S77 | 16, 22 | part | One key at its worst (wide bodies, sessions, connections, sockets, watchers, review floods, stored bytes) → another tenant's p50 within 3× of quiet, operators and kills within 100 ms, /health within 50 ms; refusals name the limit (tests hold counts, order and CPU; \`bench:starve\` prints the milliseconds)
 
 ## What reaches upstreams
 S78 | 17, 22 | met  | Extra members anywhere (handshake capabilities, \`_meta\`, \`tracestate\`, \`clientInfo\`, model request members) → judged or never sent; the upstream's log holds nothing else
