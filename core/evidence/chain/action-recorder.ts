@@ -15,6 +15,7 @@ import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-f
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { RecordedEvaluation } from "../record/record.ts";
 import type { BatchThread } from "./batch-thread.ts";
+import { minLarge } from "./batch-value.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 import { LargeLane } from "./large-lane.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
@@ -22,9 +23,6 @@ import type { Writer } from "./writer.ts";
 
 /** Called with the characters of a large output, which take time to seal and write that no turn of its own shows. */
 export type Stored = (action: Pick<ActionEnvelope, "tenant" | "principal">, characters: number) => void;
-
-/** Characters of private fields from which on a record is large. */
-const minLarge = 262_144;
 
 interface ActionRecorderParts {
   readonly chains: ChainTable;

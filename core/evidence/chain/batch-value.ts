@@ -33,6 +33,9 @@ export function encodingOrder(values: Iterable<BatchValue | null>): EncodingOrde
   return { texts, entries };
 }
 
+/** Characters of private fields, or bytes of a value, from which on a record is large. */
+export const minLarge = 262_144;
+
 /** Encoded values, in memory of their own that can be handed to another thread. */
 export interface EncodedValues {
   /** Without the large ones, which come one by one and are not copied. */
@@ -41,26 +44,22 @@ export interface EncodedValues {
   readonly large: readonly Uint8Array[];
 }
 
-/** Bytes from which on a value is handed over by itself. */
-const minLarge = 262_144;
-
 /** Returns the bytes of the values, in their order, as the store's own encoding makes them of their texts. */
 export function encodeOrder({ texts, entries }: EncodingOrder): EncodedValues {
-  const values: (Uint8Array | undefined)[] = [];
-  const large: Uint8Array[] = [];
+  const values: Uint8Array[] = [];
   let done = 0;
   for (let at = 0; at < texts.length; at++) {
     if (at === entries[done]) {
       done++;
       const [secret, place, text] = texts.slice(at, at + 3) as [string, string, PrivateEntry["text"]];
-      const value = encodeBytes(sealEntry({ secret, place, text }, 1));
-      const isLarge = value.length >= minLarge;
-      if (isLarge) large.push(value);
-      values.push(isLarge ? undefined : value);
+      values.push(encodeBytes(sealEntry({ secret, place, text }, 1)));
       at += 2;
     } else values.push(encodeValue(texts[at] as string));
   }
-  return { packed: packValues(values), large };
+  return {
+    packed: packValues(values.map((value) => (value.length < minLarge ? value : undefined))),
+    large: values.filter(({ length }) => length >= minLarge),
+  };
 }
 
 /** Returns the values in their order. */
