@@ -14,7 +14,7 @@ const allowed = [
   /^dist\/vendor\/[a-z-]+\/(?:LICENSE|[\w./-]+\.(?:js|cjs|wasm|wasm\.br|json\.br)|cjs\/package\.json)$/,
   /^core\/admin\/console\/asset\/[a-z-]+\.(?:css|html|js|svg)$/,
   /^core\/fact\/effect\/table\.json$/,
-  /^core\/cli\/deploy\/(?:Caddyfile(?:-console|-replicas)?|Containerfile|[a-z/-]+\.(?:conf|mjs|service|yaml)|(?:relay\/)?README\.md)$/,
+  /^core\/cli\/deploy\/(?:Caddyfile(?:-console)?|Containerfile|[a-z/-]+\.(?:cfg|conf|mjs|service|yaml)|(?:relay\/)?README\.md)$/,
   /^core\/cli\/deploy\/chart\/(?:Chart\.yaml|values(?:\.schema)?\.(?:json|yaml)|templates\/[a-z_-]+\.(?:tpl|txt|yaml))$/,
   /^policy-packs\/(?:FIRST-PACK|README|RULES)\.md$/,
   /^policy-packs\/[a-z-]+\/(?:pack\.yaml|(?:rules|tests)\/[a-z-]+\.yaml|data\/[a-z-]+\.json)$/,
