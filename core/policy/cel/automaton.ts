@@ -77,33 +77,64 @@ export function buildAutomaton(program: Program): Automaton | undefined {
   const start = reachAll(program, [program.start], closures);
   if (start === undefined) return undefined;
   const states = new StateTable(program, start);
-  // Where no instruction reads the letter, the search restarts in its initial state.
-  const transitions = new Map([["", states.numberOf(start)]]);
+  const sets = new ReaderSets(program.numInst());
+  // The next state by set of readers. Where no instruction reads the letter, the search restarts in its initial state.
+  const targets = [states.numberOf(start)];
   let work = 0;
   for (let state = states.next(); state !== undefined; state = states.next()) {
     const readers = state.instructions.filter((pc) => isRune(program.getInst(pc)));
     work += letters.starts.length * readers.length;
     if (work > maxWork) return undefined;
-    for (const [column, read] of readersByClass(readers, letters).entries()) {
-      const transition = read.join(",");
-      let target = transitions.get(transition);
+    for (const set of sets.byClass(readers, letters)) {
+      let target = targets[set];
       if (target === undefined) {
-        const next = reachAll(program, [...read.map((pc) => program.getInst(pc).out), program.start], closures);
+        const next = reachAll(program, [...sets.members(set).map((pc) => program.getInst(pc).out), program.start], closures);
         target = next && states.numberOf(next);
         if (target === undefined) return undefined;
-        transitions.set(transition, target);
+        targets[set] = target;
       }
-      state.row[column] = target;
+      state.row.push(target);
     }
   }
   return states.automaton(letters);
 }
 
-/** The instructions that accept the letters of each class, among `readers`. */
-function readersByClass(readers: readonly number[], { width, accepted }: LetterTable): readonly (readonly number[])[] {
-  const found = Array.from({ length: width }, (): number[] => []);
-  for (const pc of readers) for (const column of accepted.get(pc) ?? []) found[column]?.push(pc);
-  return found;
+/** The sets of instructions that read a letter together, by number; 0 is the empty one. Each is another one and its last member. */
+class ReaderSets {
+  readonly #size: number;
+  readonly #without = [0];
+  readonly #last = [0];
+  readonly #numbers = new Map<number, number>();
+
+  /** `size` is the number of instructions. */
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  members(set: number): readonly number[] {
+    const members: number[] = [];
+    for (let each = set; each !== 0; each = this.#without[each] as number) members.push(this.#last[each] as number);
+    return members;
+  }
+
+  /** The set that accepts the letters of each class, among `readers`. */
+  byClass(readers: readonly number[], { width, accepted }: LetterTable): readonly number[] {
+    const found = new Array<number>(width).fill(0);
+    for (const pc of readers) {
+      for (const column of accepted.get(pc) ?? []) found[column] = this.#with(found[column] as number, pc);
+    }
+    return found;
+  }
+
+  #with(set: number, pc: number): number {
+    const key = set * this.#size + pc;
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const number = this.#without.push(set) - 1;
+    this.#last.push(pc);
+    this.#numbers.set(key, number);
+    return number;
+  }
 }
 
 /** The states found so far; each is a set of instructions. */
@@ -143,10 +174,9 @@ class StateTable {
   automaton(letters: LetterTable): Automaton {
     const { width } = letters;
     const table = new Uint16Array((this.#rows.length + 1) * width);
-    for (const [index, row] of this.#rows.entries()) {
-      for (const [column, target] of row.entries()) {
-        table[(index + 1) * width + column] = this.#matching.has(target) ? 0 : target;
-      }
+    let at = width;
+    for (const row of this.#rows) {
+      for (const target of row) table[at++] = this.#matching.has(target) ? 0 : target;
     }
     return new Automaton(table, this.#isMatching(this.#start), letters);
   }
