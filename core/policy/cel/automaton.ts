@@ -88,7 +88,11 @@ export function buildAutomaton(program: Program): Automaton | undefined {
     for (const set of sets.byClass(readers, letters)) {
       let target = targets[set];
       if (target === undefined) {
-        const next = reachAll(program, [...sets.members(set).map((pc) => program.getInst(pc).out), program.start], closures);
+        const next = reachAll(
+          program,
+          [...sets.members(set).map((pc) => program.getInst(pc).out), program.start],
+          closures,
+        );
         target = next && states.numberOf(next);
         if (target === undefined) return undefined;
         targets[set] = target;
