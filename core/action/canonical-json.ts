@@ -1,6 +1,7 @@
 import { createHash, hash } from "node:crypto";
 import { isLarge, type Json, type JsonObject } from "./json.ts";
 import { jsonPieces, textPieces } from "./json-pieces.ts";
+import type { Turns } from "./turns.ts";
 
 /**
  * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
@@ -50,6 +51,35 @@ function writeValue(value: Json | undefined): string {
   return `{${text}}`;
 }
 
+/** Yields the canonical text of a value piece by piece. Throws as `canonicalJson` does. */
+function* canonicalPieces(value: Json): Generator<string> {
+  yield* isOrdered(value) ? jsonPieces(value) : writePieces(value);
+}
+
+/** Yields what `writeValue` returns: the text of a large value is not in memory as a whole. */
+function* writePieces(value: Json): Generator<string> {
+  if (typeof value !== "object" || value === null) {
+    yield* textPieces(writeValue(value));
+    return;
+  }
+  const isArray = Array.isArray(value);
+  let text = isArray ? "[" : "{";
+  let separator = "";
+  for (const key of isArray ? value.keys() : Object.keys(value).sort()) {
+    const member = (value as JsonObject)[key];
+    if (member === undefined && !isArray) continue;
+    text += isArray ? separator : `${separator}${writeValue(key as string)}:`;
+    separator = ",";
+    const isPiece = member !== undefined && isLarge(member);
+    if (!isPiece) text += writeValue(member);
+    if (!isPiece && text.length < maxAtOnce) continue;
+    yield text;
+    text = "";
+    if (isPiece) yield* writePieces(member);
+  }
+  yield text + (isArray ? "]" : "}");
+}
+
 /** Characters from which on a text is hashed in pieces. */
 const maxAtOnce = 65_536;
 
@@ -66,7 +96,14 @@ function digestOf(pieces: Iterable<string>): string {
 
 /** SHA-256 (lower-case hex) of the RFC 8785 text of a value. Throws as `canonicalJson` does. */
 export function canonicalSha256(value: Json): string {
-  return isLarge(value) && isOrdered(value) ? digestOf(jsonPieces(value)) : sha256Hex(canonicalJson(value));
+  return isLarge(value) ? digestOf(canonicalPieces(value)) : sha256Hex(canonicalJson(value));
+}
+
+/** The same, in turns. */
+export async function canonicalSha256InTurns(value: Json, turns: Turns): Promise<string> {
+  const digest = createHash("sha256");
+  await turns.each(canonicalPieces(value), (piece) => digest.update(piece));
+  return digest.digest("hex");
 }
 
 /** SHA-256 in the form that names a content: `sha256:<hex>`. */

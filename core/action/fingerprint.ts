@@ -1,7 +1,8 @@
 import type { ApprovalScope } from "./approval.ts";
-import { canonicalSha256 } from "./canonical-json.ts";
+import { canonicalSha256, canonicalSha256InTurns } from "./canonical-json.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 import type { Json } from "./json.ts";
+import type { Turns } from "./turns.ts";
 
 /**
  * The fingerprint that an approval of a scope is bound to: `sha256:<hex>` over the RFC 8785 bytes of
@@ -10,6 +11,15 @@ import type { Json } from "./json.ts";
  * the type of each string, number, boolean and null takes the place of its value: names and number of members stay bound.
  */
 export function fingerprint(action: ActionEnvelope, scope: ApprovalScope = "exact"): string {
+  return `sha256:${canonicalSha256(boundBy(action, scope))}`;
+}
+
+/** The same, in turns. */
+export async function fingerprintInTurns(action: ActionEnvelope, turns: Turns, scope?: ApprovalScope): Promise<string> {
+  return `sha256:${await canonicalSha256InTurns(boundBy(action, scope ?? "exact"), turns)}`;
+}
+
+function boundBy(action: ActionEnvelope, scope: ApprovalScope): Json {
   const { arguments: args, continuation } = action;
   const bound: Json[] = [
     scope === "exact" ? "approval-fingerprint-v1" : "approval-task-fingerprint-v1",
@@ -24,7 +34,7 @@ export function fingerprint(action: ActionEnvelope, scope: ApprovalScope = "exac
     scope === "exact" ? args : shapeOf(args),
   ];
   if (continuation !== undefined) bound.push(scope === "exact" ? continuation : shapeOf(continuation));
-  return `sha256:${canonicalSha256(bound)}`;
+  return bound;
 }
 
 function shapeOf(value: Json): Json {

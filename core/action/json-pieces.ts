@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "./json.ts";
+import type { Turns } from "./turns.ts";
 
 /** UTF-16 code units of a piece, about. */
 const maxPiece = 65_536;
@@ -42,6 +43,22 @@ export function sharedJson(value: Json): Uint8Array {
   const bytes = Buffer.from(new SharedArrayBuffer(length));
   let at = 0;
   for (const piece of pieces) at += bytes.write(piece, at);
+  return bytes;
+}
+
+/** The same, in turns. */
+export async function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint8Array> {
+  const pieces: string[] = [];
+  let length = 0;
+  await turns.each(jsonPieces(value), (piece) => {
+    pieces.push(piece);
+    length += Buffer.byteLength(piece);
+  });
+  const bytes = Buffer.from(new SharedArrayBuffer(length));
+  let at = 0;
+  await turns.each(pieces, (piece) => {
+    at += bytes.write(piece, at);
+  });
   return bytes;
 }
 

@@ -1,6 +1,9 @@
 import { isUtf8 } from "node:buffer";
+import { TextDecoder } from "node:util";
 import { GatewayError } from "./error.ts";
 import type { Json, JsonObject } from "./json.ts";
+import { bytePieces } from "./json-pieces.ts";
+import type { Turns } from "./turns.ts";
 
 export interface JsonBounds {
   readonly depth: number;
@@ -32,7 +35,9 @@ const closeBrace = 0x7d;
  * `__proto__` and its like are plain members. The cost is linear in the length, whatever the text.
  */
 export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): Json {
-  const text = typeof data === "string" ? data : decodeJson(data);
+  if (typeof data !== "string" && !isUtf8(data)) throw notUtf8();
+  const text =
+    typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
   const members = scanText(text, bounds, false);
   let value: Json;
@@ -46,10 +51,27 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   return value;
 }
 
-/** Returns the text of bytes, for `parseStrictJson`. Throws MALFORMED_JSON where they are no UTF-8. */
-export function decodeJson(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes");
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+/** Returns the text of bytes, for `parseStrictJson`. Rejects with MALFORMED_JSON where they are no UTF-8. */
+export async function decodeJsonInTurns(bytes: Uint8Array, turns: Turns): Promise<string> {
+  let text = "";
+  await turns.each(decodedPieces(bytes), (piece) => {
+    text += piece;
+  });
+  return text;
+}
+
+function* decodedPieces(bytes: Uint8Array): Generator<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  try {
+    for (const piece of bytePieces(bytes)) yield decoder.decode(piece, { stream: true });
+    yield decoder.decode();
+  } catch (cause) {
+    throw notUtf8(cause);
+  }
+}
+
+function notUtf8(cause?: unknown): GatewayError {
+  return new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes", { cause });
 }
 
 /** Returns the error for a text that is refused: what a scan of its strings finds, else `otherwise`. */
@@ -97,8 +119,8 @@ interface Scan {
   members: number;
   /** The token that may come next; a closing bracket may always, as far as a scan is concerned. */
   expected: "value" | "key" | "colon" | "comma";
-  /** The first `\\u` behind what was read; -1 before it is looked for. */
-  unicodeEscape: number;
+  /** The place of the first suspect escape behind what was read; -1 before it is looked for. */
+  suspect: number;
 }
 
 /**
@@ -108,7 +130,7 @@ interface Scan {
  */
 function scanText(text: string, bounds: JsonBounds, isFull: boolean): number {
   const keys = isFull ? [] : null;
-  const scan: Scan = { text, bounds, open: [], keys, nodes: 0, members: 0, expected: "value", unicodeEscape: -1 };
+  const scan: Scan = { text, bounds, open: [], keys, nodes: 0, members: 0, expected: "value", suspect: -1 };
   let at = 0;
   while (at !== -1 && at < text.length) at = scanToken(scan, text.charCodeAt(at), at);
   return at === -1 ? -1 : scan.members;
@@ -181,16 +203,19 @@ function scanString(scan: Scan, start: number): number {
     slashes = 0;
     while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
   }
-  // Only an escape of a code unit makes a lone surrogate or NUL of a text that is UTF-8. Each part is searched once.
-  if (scan.unicodeEscape < start) {
-    const found = text.indexOf("\\u", start);
-    scan.unicodeEscape = found === -1 ? Number.POSITIVE_INFINITY : found;
+  // Each part of the text is searched once.
+  if (scan.suspect < start) {
+    suspectEscape.lastIndex = start;
+    scan.suspect = suspectEscape.exec(text)?.index ?? Number.POSITIVE_INFINITY;
   }
-  const isSuspect = end - start - 1 > bounds.stringLength || scan.unicodeEscape < end;
+  const isSuspect = end - start - 1 > bounds.stringLength || scan.suspect < end;
   if (isSuspect || scan.keys !== null) checkString(scan, start, end, isKey ? scan.keys?.at(-1) : undefined);
   scan.expected = isKey ? "colon" : "comma";
   return end + 1;
 }
+
+/** The escapes that alone make a lone surrogate or NUL of a text that is UTF-8. */
+const suspectEscape = /\\u(?:[dD]|0000)/g;
 
 /** Checks a string as it is meant. `keys`: those of its object so far, where it is a key. */
 function checkString({ text, bounds }: Scan, start: number, end: number, keys: Set<string> | undefined): void {

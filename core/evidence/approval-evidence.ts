@@ -3,8 +3,9 @@ import { sha256Hex } from "../action/canonical-json.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope, Pause } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
-import { fingerprint } from "../action/fingerprint.ts";
+import { fingerprint, fingerprintInTurns } from "../action/fingerprint.ts";
 import { isLarge, type JsonObject } from "../action/json.ts";
+import { Turns } from "../action/turns.ts";
 import { type ApprovalSummary, applyApproval, parseApprovalSummary } from "./chain/approval-summary.ts";
 import type { ChainTable, EvidenceChain } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
@@ -63,12 +64,16 @@ export class ApprovalEvidence {
   async fingerprints(action: ActionEnvelope): Promise<CommittedFingerprints> {
     const { chains, pause } = this.#parts;
     const { wrapping } = await chains.open(action.tenant);
-    const hasTurns = isLarge(action.arguments);
-    if (hasTurns) await pause(action);
-    const exact = wrapping.commitFingerprint(fingerprint(action));
-    if (hasTurns) await pause(action);
-    const task = wrapping.commitFingerprint(fingerprint(action, "task"));
-    if (hasTurns) await pause(action);
+    if (!isLarge(action.arguments)) {
+      const exact = wrapping.commitFingerprint(fingerprint(action));
+      return { exact, task: wrapping.commitFingerprint(fingerprint(action, "task")) };
+    }
+    const turns = new Turns(() => pause(action));
+    await turns.next();
+    const exact = wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
+    await turns.next();
+    const task = wrapping.commitFingerprint(await fingerprintInTurns(action, turns, "task"));
+    await turns.next();
     return { exact, task };
   }
 

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { decodeJson, parseStrictJson } from "../action/strict-json.ts";
+import { decodeJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { Turns } from "../action/turns.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import type { FairShare } from "./fair-share.ts";
@@ -194,8 +195,9 @@ export async function readGatewayBody(
   await share.admitLarge(principal, bytes.length);
   // Now rather than when it is written: others of its key may come before that.
   share.spendStored(principal, bytes.length);
-  const text = decodeJson(bytes);
-  await share.pause(principal);
+  const turns = new Turns(() => share.pause(principal));
+  const text = await decodeJsonInTurns(bytes, turns);
+  await turns.next();
   const value = parseStrictJson(text, limits.json);
   await share.pause(principal);
   return value;

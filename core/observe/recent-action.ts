@@ -145,9 +145,9 @@ function estimateBytes(values: readonly unknown[], max: number): number {
       for (const item of next as readonly unknown[]) open.push(item ?? null);
       continue;
     }
-    for (const [name, member] of Object.entries(next) as [string, unknown][]) {
+    for (const name in next) {
       weight += name.length;
-      open.push(member ?? null);
+      open.push((next as Readonly<Record<string, unknown>>)[name] ?? null);
     }
   }
   return weight;

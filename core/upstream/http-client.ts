@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { TextDecoder } from "node:util";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import { parsedUrl } from "../action/parsed-url.ts";
@@ -85,8 +86,8 @@ export interface CallListener {
    * collected for `onBody`. May throw a GatewayError, which ends the call.
    */
   onResponse(status: number, headers: IncomingHttpHeaders): SseReader | number;
-  /** The whole body. May throw a GatewayError. Without this method the body is discarded. */
-  onBody?(body: Buffer): void;
+  /** The whole body, decoded where it came in several chunks. May throw a GatewayError. Without this method it is discarded. */
+  onBody?(body: Buffer | string): void;
   /** The call ended without a complete response. Not called after `stop`. */
   onFault(error: GatewayError): void;
 }
@@ -98,7 +99,8 @@ export class HttpCall implements Dispatcher.DispatchHandler {
   readonly #listener: CallListener;
   #controller: Dispatcher.DispatchController | undefined;
   #events: SseReader | undefined;
-  #chunks: Buffer[] = [];
+  #body: Buffer | string = "";
+  #decoder: TextDecoder | undefined;
   #size = 0;
   #maxSize = 0;
 
@@ -127,20 +129,33 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     this.#size += chunk.length;
     try {
       if (this.#events !== undefined) this.#events.push(chunk);
-      else if (this.#size <= this.#maxSize) this.#chunks.push(chunk);
-      else throw new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${this.#maxSize} bytes, got more`);
+      else if (this.#size > this.#maxSize) {
+        throw new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${this.#maxSize} bytes, got more`);
+      } else if (this.#size === chunk.length) this.#body = chunk;
+      else this.#decode(chunk);
     } catch (error) {
       this.fail(GatewayError.from(error));
     }
   }
 
+  /** Decodes a long body as it comes: at its end that would hold everybody up. */
+  #decode(chunk: Buffer): void {
+    if (this.#decoder === undefined) {
+      this.#decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+      this.#body = decodeChunk(this.#decoder, this.#body as Buffer);
+    }
+    this.#body += decodeChunk(this.#decoder, chunk);
+  }
+
   onResponseEnd(): void {
     if (this.isDone) return;
     this.isDone = true;
-    const [first] = this.#chunks;
     try {
       if (this.#events !== undefined) this.#events.end();
-      else this.#listener.onBody?.(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks));
+      else {
+        if (this.#decoder !== undefined) this.#body += decodeChunk(this.#decoder, undefined);
+        this.#listener.onBody?.(this.#body);
+      }
     } catch (error) {
       this.#listener.onFault(GatewayError.from(error));
     }
@@ -162,6 +177,15 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     if (this.isDone) return;
     this.isDone = true;
     this.#controller?.abort(new Error("the call was stopped"));
+  }
+}
+
+/** Decodes a chunk, or what is left at the end. */
+function decodeChunk(decoder: TextDecoder, chunk: Buffer | undefined): string {
+  try {
+    return decoder.decode(chunk, { stream: chunk !== undefined });
+  } catch (cause) {
+    throw new GatewayError("UPSTREAM_INVALID", "malformed JSON: expected UTF-8, got invalid bytes", { cause });
   }
 }
 

@@ -6,10 +6,11 @@ import type { BatchOperation, CommitHook, DecisionCommitHook } from "../../actio
 import type { ActionEnvelope, Outcome, Pause } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
-import { fingerprint } from "../../action/fingerprint.ts";
+import { fingerprint, fingerprintInTurns } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
-import { sharedJson } from "../../action/json-pieces.ts";
+import { sharedJsonInTurns } from "../../action/json-pieces.ts";
+import { Turns } from "../../action/turns.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
 import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
@@ -152,12 +153,17 @@ export class ActionRecorder {
     let hidden: HiddenValue | undefined;
     let disclosure: PrivateEntry["text"] | undefined;
     try {
-      if (hasTurns) await pause(action);
-      if (outcome.status !== "unknown") hidden = hider.hide(action.tool, outcome.output, isKept);
-      if (hasTurns) await pause(action);
-      const kept = hidden && { output: hidden.fields };
-      if (kept !== undefined) disclosure = hasTurns ? sharedJson(kept) : JSON.stringify(kept);
-      if (hasTurns) await pause(action);
+      if (hasTurns) {
+        const turns = new Turns(() => pause(action));
+        await turns.next();
+        hidden = await hider.hideInTurns(action.tool, outcome.output, turns, isKept);
+        await turns.next();
+        disclosure = await sharedJsonInTurns({ output: hidden.fields }, turns);
+        await turns.next();
+      } else if (outcome.status !== "unknown") {
+        hidden = hider.hide(action.tool, outcome.output, isKept);
+        disclosure = JSON.stringify({ output: hidden.fields });
+      }
     } catch (error) {
       this.#pending.delete(openKey(action.tenant, action.id));
       throw error;
@@ -171,6 +177,8 @@ export class ActionRecorder {
     } finally {
       leave?.();
     }
+    // All who share a batch go on in the same turn.
+    if (hasTurns) await pause(action);
   }
 
   async #writeOutcome(
@@ -220,15 +228,17 @@ export class ActionRecorder {
     facts: ActionFacts | undefined,
   ): Promise<PreparedFields> {
     const { hider, pause } = this.#parts;
-    await pause(action);
-    const committed = wrapping.commitFingerprint(fingerprint(action));
-    await pause(action);
-    const hidden = hider.hide(action.tool, action.arguments);
-    await pause(action);
-    const fields = facts && hider.hideFacts(action, facts);
-    if (fields !== undefined) await pause(action);
-    const disclosure = sharedJson({ arguments: hidden.fields, ...(fields && { facts: fields.fields }) });
-    await pause(action);
+    const turns = new Turns(() => pause(action));
+    await turns.next();
+    const committed = wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
+    await turns.next();
+    const hidden = await hider.hideInTurns(action.tool, action.arguments, turns);
+    await turns.next();
+    const fields = facts && (await hider.hideFactsInTurns(action, facts, turns));
+    if (fields !== undefined) await turns.next();
+    const kept = { arguments: hidden.fields, ...(fields && { facts: fields.fields }) };
+    const disclosure = await sharedJsonInTurns(kept, turns);
+    await turns.next();
     return {
       commitments: {
         fingerprint: committed,

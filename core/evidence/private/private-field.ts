@@ -1,11 +1,12 @@
 import type { ActionFacts } from "../../action/action-fact.ts";
-import { canonicalJson, canonicalSha256, sha256Hex } from "../../action/canonical-json.ts";
+import { canonicalJson, canonicalSha256, canonicalSha256InTurns, sha256Hex } from "../../action/canonical-json.ts";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import type { ActionEnvelope } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
+import type { Turns } from "../../action/turns.ts";
 import { decodeValue } from "../../store/value-decoding.ts";
 import { encodePieces } from "../../store/value-encoding.ts";
 import { cipherKeyBytes, encryptBytes, nonceBytes, openBytes, type WrappingKey } from "../key/wrapping-key.ts";
@@ -73,19 +74,47 @@ export class FieldHider {
    * than 256 members, is one field named "". Nothing but the commitment is kept of a value that must not be kept.
    */
   hide(tool: string, value: Json, isKept = true): HiddenValue {
-    const members = isJsonObject(value) ? Object.entries(value) : null;
-    const hidden = new Map<string, KeptField>();
-    if (isKept && members !== null && members.length <= maxFields) {
-      for (const [name, member] of members) this.#hideField(name, member, this.#isRedacted(tool, name), hidden);
-    } else {
-      // One field that holds many is as private as the most private of them.
-      const isRedacted = this.#isRedacted(tool, "") || members?.some(([name]) => this.#isRedacted(tool, name)) === true;
-      this.#hideField("", value, !isKept || isRedacted, hidden);
+    const fields = this.#split(tool, value, isKept);
+    return this.#commit(fields, fields.map(fieldCommitment));
+  }
+
+  /** The same, in turns. */
+  async hideInTurns(tool: string, value: Json, turns: Turns, isKept = true): Promise<HiddenValue> {
+    const fields = this.#split(tool, value, isKept);
+    const commitments: string[] = [];
+    for (const field of fields) commitments.push(await fieldCommitmentInTurns(field, turns));
+    return this.#commit(fields, commitments);
+  }
+
+  #split(tool: string, value: Json, isKept: boolean): readonly SplitField[] {
+    const all = isJsonObject(value) ? Object.entries(value) : null;
+    const members = isKept && all !== null && all.length <= maxFields ? all : null;
+    // One field that holds many is as private as the most private of them.
+    const hasGlobs = this.#redacted.length > 0;
+    const isOneRedacted =
+      members === null &&
+      (!isKept || this.#isRedacted(tool, "") || all?.some(([name]) => this.#isRedacted(tool, name)) === true);
+    const fields: SplitField[] = [];
+    for (const [name, member] of members ?? [["", value] as const]) {
+      const bytes = this.#random(saltBytes);
+      const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
+      const isRedacted = members === null ? isOneRedacted : hasGlobs && this.#isRedacted(tool, name);
+      fields.push({ name, salt, value: member, isRedacted });
     }
-    const commitments = [...hidden.keys()].sort();
-    const fields: KeptField[] = [];
-    for (const commitment of commitments) fields.push(hidden.get(commitment) as KeptField);
-    return { digest: fieldsDigest(commitments), fields };
+    return fields;
+  }
+
+  #commit(fields: readonly SplitField[], commitments: readonly string[]): HiddenValue {
+    const hidden = new Map<string, KeptField>();
+    for (const [at, { name, salt, value, isRedacted }] of fields.entries()) {
+      const commitment = commitments[at] as string;
+      if (isRedacted) hidden.set(commitment, { commitment });
+      else hidden.set(commitment, this.#storeValues ? { name, salt, value } : { commitment, salt });
+    }
+    const sorted = commitments.toSorted();
+    const kept: KeptField[] = [];
+    for (const commitment of sorted) kept.push(hidden.get(commitment) as KeptField);
+    return { digest: fieldsDigest(sorted), fields: kept };
   }
 
   /**
@@ -93,22 +122,27 @@ export class FieldHider {
    * where an argument is not, nor where they are longer than 16,384 characters. A surrogate that a parser left alone is
    * replaced by U+FFFD.
    */
-  hideFacts({ tool, arguments: args }: ActionEnvelope, { effect: _, ...facts }: ActionFacts): HiddenValue {
+  hideFacts(action: ActionEnvelope, facts: ActionFacts): HiddenValue {
+    const { value, isKept } = this.#readFacts(action, facts);
+    return this.hide(action.tool, value, isKept);
+  }
+
+  /** The same, in turns. */
+  async hideFactsInTurns(action: ActionEnvelope, facts: ActionFacts, turns: Turns): Promise<HiddenValue> {
+    const { value, isKept } = this.#readFacts(action, facts);
+    return this.hideInTurns(action.tool, value, turns, isKept);
+  }
+
+  #readFacts(
+    { tool, arguments: args }: ActionEnvelope,
+    { effect: _, ...facts }: ActionFacts,
+  ): { readonly value: Json; readonly isKept: boolean } {
     const names = isJsonObject(args) ? ["", ...Object.keys(args)] : [""];
     const text = JSON.stringify(facts);
     const isKept = text.length <= maxFactsText && !names.some((name) => this.#isRedacted(tool, name));
     // A lone surrogate comes out as an escape.
     const value = text.includes("\\ud") ? JSON.parse(text, wellFormed) : facts;
-    return this.hide(tool, value as Json, isKept);
-  }
-
-  /** Adds the field to `hidden` under its commitment. */
-  #hideField(name: string, value: Json, isRedacted: boolean, hidden: Map<string, KeptField>): void {
-    const bytes = this.#random(saltBytes);
-    const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
-    const commitment = fieldCommitment({ name, salt, value });
-    if (isRedacted) hidden.set(commitment, { commitment });
-    else hidden.set(commitment, this.#storeValues ? { name, salt, value } : { commitment, salt });
+    return { value: value as Json, isKept };
   }
 
   #isRedacted(tool: string, name: string): boolean {
@@ -128,6 +162,11 @@ interface SaltedField {
   readonly value: Json;
 }
 
+/** One that is to be hidden; of a redacted one the commitment alone is kept. */
+interface SplitField extends SaltedField {
+  readonly isRedacted: boolean;
+}
+
 /** The text that a commitment is over, and that discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
 export function fieldText({ name, salt, value }: SaltedField): string {
   return canonicalJson(["field-v1", salt, name, value]);
@@ -136,6 +175,10 @@ export function fieldText({ name, salt, value }: SaltedField): string {
 /** SHA-256 (hex) of a field's text. */
 export function fieldCommitment({ name, salt, value }: SaltedField): string {
   return canonicalSha256(["field-v1", salt, name, value]);
+}
+
+function fieldCommitmentInTurns({ name, salt, value }: SaltedField, turns: Turns): Promise<string> {
+  return canonicalSha256InTurns(["field-v1", salt, name, value], turns);
 }
 
 /**

@@ -5,6 +5,8 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 /** Unsent bytes that a slow reader may leave in memory; beyond it the connection is closed. */
 const maxUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
+/** Characters from which on a text is written as bytes. */
+const longText = 65_536;
 
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
 
@@ -80,8 +82,10 @@ export class Reply {
       return;
     }
     const text = JSON.stringify(body);
-    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
-    this.#response.end(text);
+    // A long text is encoded once: Node would do it to count the bytes, and again to write them.
+    const data = text.length < longText ? text : Buffer.from(text);
+    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(data) });
+    this.#response.end(data);
   }
 
   /** Ends the response without a body, or the stream. */

@@ -3,7 +3,7 @@ import type { Cancellation } from "../../action/cancellation.ts";
 import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, type JsonObject } from "../../action/json.ts";
+import { isJsonObject, isLarge, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { readTraceContext, type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
 import type { Standing } from "../../definition/published-tool.ts";
@@ -214,7 +214,10 @@ async function dispatch(
   }
   const response = await send(parts, open, connection, permission, trace);
   parts.fairShare.mainThread.resume(open.caller.principal);
-  return answerOf(response);
+  const answer = answerOf(response);
+  // It was parsed in this turn, and takes as long to judge.
+  if (isLarge(answer.output)) await parts.fairShare.pause(open.caller.principal);
+  return answer;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { JsonObject } from "../../action/json.ts";
+import { isLarge, type JsonObject } from "../../action/json.ts";
 import { modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type Tracer, traceparentOf } from "../../action/trace.ts";
@@ -129,6 +129,8 @@ class ProviderAttempt {
     this.#charge();
     if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
+      // It was parsed in this turn, and takes as long to judge.
+      if (isLarge(answer.body)) await this.#parts.fairShare.pause(this.#open.actor.principal);
       const usage = purpose === "embed" ? readEmbeddingsUsage(answer.body) : readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);

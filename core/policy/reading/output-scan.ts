@@ -31,7 +31,6 @@ export interface OutputScan {
 const shown: ReadonlySet<string> = new Set(["text", "thinking", "refusal", "content", "reasoning"]);
 /** Alternatives, which nobody reads as one text. */
 const alternatives: ReadonlySet<string> = new Set(["choices", "candidates"]);
-const ordinary = /^[\t\n\r -~]*$/;
 
 /** Returns what must be read again in an answer; undefined where its texts are all that is to be seen. Linear. */
 export function scanOutput(output: Json): OutputScan | undefined {
@@ -59,9 +58,7 @@ class Scan {
     else if (Array.isArray(value)) this.#list(value, place, name, list);
     else if (isJsonObject(value)) {
       for (const [member, inner] of Object.entries(value)) {
-        if (!ordinary.test(member) && oddRanges(member).length > 0) {
-          this.#names.push({ name: member, pointer: pointerOf(place) });
-        }
+        if (oddRanges(member).length > 0) this.#names.push({ name: member, pointer: pointerOf(place) });
         if (inner !== null && inner !== "") this.visit(inner, { above: place, name: member }, member, list);
       }
     }
@@ -93,7 +90,6 @@ class Scan {
 
   #text(text: string, place: Place | undefined, name: string, list: List | undefined): void {
     if (list !== undefined && place !== undefined && place.name === name && shown.has(name)) list.push({ place, text });
-    if (ordinary.test(text)) return;
     const odd = oddRanges(text);
     if (odd.length > 0) this.#texts.push({ pointer: pointerOf(place), name, text, odd });
   }

@@ -29,16 +29,20 @@ export interface PlainCharacter {
 const known = new Map<number, PlainCharacter | null>();
 /** Fewer than there are: a text of all of them does not stay in memory. */
 const maxKnown = 16_384;
+/** By code unit: 1 for what is known to be read as it stands, as nearly all is that texts of other scripts are made of. */
+const standing = new Uint8Array(0x10000);
 
 /**
  * Returns the ASCII characters that a reader takes a character for: digits of every script, full-width and mathematical
  * letters, look-alikes; nothing for what is invisible. Null for one that a reader takes for itself.
  */
 export function plainCharacter(code: number): PlainCharacter | null {
+  if (standing[code] === 1) return null;
   let plain = known.get(code);
   if (plain === undefined) {
     plain = read(String.fromCodePoint(code), code);
-    if (known.size < maxKnown) known.set(code, plain);
+    if (plain === null && code < standing.length) standing[code] = 1;
+    else if (known.size < maxKnown) known.set(code, plain);
   }
   return plain;
 }

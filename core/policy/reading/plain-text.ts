@@ -5,9 +5,16 @@ import { plainCharacter } from "./plain-character.ts";
 /** Code units around a place that are read with it: a private key fits. */
 export const reach = 4_096;
 
-const odd = /[^\t\n\r -~]/gu;
-const word = /[A-Za-z0-9_.@-]/;
-const number = /[0-9]/;
+const odd = /[^\t\n\r -~]/g;
+/** Code units that are looked at one by one: the expression is faster over many, and slower to begin. */
+const nearby = 32;
+/** By code unit of ASCII: what everybody reads as it stands, and of that the characters of words and numbers. */
+const [asItStands, inWord, inNumber] = [1, 2, 4];
+const asciiKinds = Uint8Array.from({ length: 128 }, (_, unit) => {
+  const character = String.fromCharCode(unit);
+  const isPlain = /[\t\n\r -~]/.test(character);
+  return (isPlain ? asItStands : 0) + (/[\w.@-]/.test(character) ? inWord : 0) + (/\d/.test(character) ? inNumber : 0);
+});
 
 /** A range of a text, in code units. */
 export interface TextRange {
@@ -20,13 +27,12 @@ export interface TextRange {
 /** The ranges of a text in which a reader sees other characters than there are; none for most texts. Linear. */
 export function oddRanges(text: string): readonly TextRange[] {
   const ranges: { from: number; to: number }[] = [];
-  odd.lastIndex = 0;
-  for (let match = odd.exec(text); match !== null; match = odd.exec(text)) {
-    const end = match.index + match[0].length;
-    if (!isMisread(text, match.index, end)) continue;
+  for (let [at, end] = [nextOdd(text, 0), 0]; at < text.length; at = nextOdd(text, end)) {
+    end = endOfCharacter(text, at);
+    if (!isMisread(text, at, end)) continue;
     const last = ranges.at(-1);
-    if (last !== undefined && match.index - reach <= last.to) last.to = end + reach;
-    else ranges.push({ from: match.index - reach, to: end + reach });
+    if (last !== undefined && at - reach <= last.to) last.to = end + reach;
+    else ranges.push({ from: at - reach, to: end + reach });
   }
   return withBytes(
     text,
@@ -34,13 +40,33 @@ export function oddRanges(text: string): readonly TextRange[] {
   );
 }
 
+/** The place of the next character that not everybody reads as it stands; the length of the text where there is none. */
+function nextOdd(text: string, from: number): number {
+  const near = Math.min(text.length, from + nearby);
+  for (let at = from; at < near; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit >= asciiKinds.length || asciiKinds[unit] === 0) return at;
+  }
+  odd.lastIndex = near;
+  return odd.test(text) ? odd.lastIndex - 1 : text.length;
+}
+
+/** What an ASCII character is; 0 for any other, for controls and outside of the text. */
+function kindsAt(text: string, at: number): number {
+  return asciiKinds[text.charCodeAt(at)] ?? 0;
+}
+
+function endOfCharacter(text: string, at: number): number {
+  return at + ((text.codePointAt(at) as number) > 0xffff ? 2 : 1);
+}
+
 /** True where a character counts: a blank between digits, what is invisible beside a letter, a look-alike in a word. */
 function isMisread(text: string, from: number, to: number): boolean {
   const plain = plainCharacter(text.codePointAt(from) as number);
   if (plain === null || plain.kind === "character") return plain !== null;
-  const [before, after] = [text.charAt(from - 1), text.charAt(to)];
-  if (plain.text === " " || plain.text === "-") return number.test(before) && number.test(after);
-  return word.test(before) || word.test(after);
+  const [before, after] = [kindsAt(text, from - 1), kindsAt(text, to)];
+  if (plain.text === " " || plain.text === "-") return (before & after & inNumber) !== 0;
+  return ((before | after) & inWord) !== 0;
 }
 
 /** The beginning and the end of a text, of so many code units each; one range where they meet. */
@@ -145,15 +171,15 @@ export class PlainText {
   /** Returns the byte at which the source goes on. */
   #addPlain(source: number, text: string, from: number, to: number, firstByte: number): number {
     let [at, byte] = [from, firstByte];
-    odd.lastIndex = from;
-    for (let match = odd.exec(text); match !== null && match.index < to; match = odd.exec(text)) {
-      const plain = plainCharacter(text.codePointAt(match.index) as number);
+    for (let [odd, end] = [nextOdd(text, from), 0]; odd < to; odd = nextOdd(text, end)) {
+      end = endOfCharacter(text, odd);
+      const plain = plainCharacter(text.codePointAt(odd) as number);
       if (plain === null) continue;
-      byte = this.#addExact(source, text.slice(at, match.index), byte);
-      const next = byte + Buffer.byteLength(match[0]);
+      byte = this.#addExact(source, text.slice(at, odd), byte);
+      const next = byte + Buffer.byteLength(text.slice(odd, end));
       this.#push(source, plain.text, byte, next, false);
       byte = next;
-      at = match.index + match[0].length;
+      at = end;
     }
     return this.#addExact(source, text.slice(at, to), byte);
   }

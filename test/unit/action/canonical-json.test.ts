@@ -91,9 +91,18 @@ describe("canonicalSha256(value)", () => {
     for (const value of values) expect(canonicalSha256(value)).to.equal(hash("sha256", canonicalJson(value), "hex"));
   });
 
+  it("is the digest of the canonical text of a large value whose keys are in no order", () => {
+    const members = Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`m-${(at * 7_919) % 3_000}`, at]));
+    const texts = { z: "\ud83d\ude00\\".repeat(40_000), "10": "a", "9": [members], a: undefined };
+    const values = [members, texts, [texts, [members, { b: 1, a: 2 }], null], { y: members, x: texts, "": {} }];
+    for (const value of values as unknown as readonly Json[]) {
+      expect(canonicalSha256(value)).to.equal(hash("sha256", canonicalJson(value), "hex"));
+    }
+  });
+
   it("refuses what has no canonical text", () => {
     const long = "a".repeat(100_000);
-    for (const value of [`${long}\ud83d`, [long, Number.NaN], { "\ud83d": long }]) {
+    for (const value of [`${long}\ud83d`, [long, Number.NaN], { "\ud83d": long }, { b: long, a: [Number.NaN] }]) {
       expect(() => canonicalSha256(value as Json)).to.throw(TypeError);
     }
   });

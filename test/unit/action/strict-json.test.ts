@@ -42,6 +42,12 @@ describe("parseStrictJson(bytes, bounds)", () => {
       ["negative zero", "[-0]", "negative zero at offset 1"],
       ["negative zero in another spelling", "[-0.0e5]", "negative zero at offset 1"],
       ["a lone surrogate", '["\\ud800"]', "lone surrogate in the string at offset 1"],
+      ["a lone surrogate in capitals", '["\\u00e9","\\uDBFF"]', "lone surrogate in the string at offset 10"],
+      [
+        "a lone surrogate after whole ones",
+        '["\\ud83d\\ude00","\\ud83d"]',
+        "lone surrogate in the string at offset 16",
+      ],
       ["a lone surrogate in a key", '{"\\udc00":1}', "lone surrogate in the string at offset 1"],
       ["an escaped NUL", '["a\\u0000"]', "NUL in the string at offset 1"],
       ["a byte order mark", "\ufeff{}", "expected no byte order mark"],

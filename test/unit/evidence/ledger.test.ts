@@ -58,7 +58,7 @@ describe("Ledger", () => {
       await world.ledger.actions.recordDecision(action, makeEvaluation(action));
       expect(paused).to.deep.equal(Array.from({ length: 5 }, () => action.principal.id));
       await world.ledger.actions.recordOutcome(action, { status: "success", output: large });
-      expect(paused).to.have.length(8);
+      expect(paused).to.have.length(9);
       const [decision, outcome] = (await world.recordsOf()).slice(-2) as ActionRecord[];
       const kept = [decision, outcome].map((record) => world.ledger.disclosure(record as ActionRecord));
       const values = (await Promise.all(kept)).map(({ arguments: args, output }) => (args ?? output)?.[0]?.value);

@@ -30,6 +30,18 @@ function raw(status: number, type: string, body: (id: number) => string, headers
   });
 }
 
+/** Answers tools/call with a body that comes byte by byte. */
+function slow(body: (id: number) => Buffer): Answer {
+  return legacyHttp(async ({ message }, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    for (const byte of body(message.id as number)) {
+      response.write(Buffer.of(byte));
+      await new Promise(setImmediate);
+    }
+    response.end();
+  });
+}
+
 describe("an upstream over Streamable HTTP", () => {
   afterEach(closeAll);
 
@@ -70,6 +82,18 @@ describe("an upstream over Streamable HTTP", () => {
     "an encoded body": [
       raw(200, "application/json", () => "x", { "content-encoding": "gzip" }),
       /expected an answer without content-encoding$/,
+    ],
+    "bad UTF-8 that comes in pieces": [
+      slow(() => Buffer.from('{"jsonrpc":"2.0\xff', "latin1")),
+      /^UPSTREAM_INVALID .*malformed JSON: expected UTF-8, got invalid bytes$/,
+    ],
+    "a character that is cut off": [
+      slow(() => Buffer.from('"\u20ac').subarray(0, 3)),
+      /^UPSTREAM_INVALID .*malformed JSON: expected UTF-8, got invalid bytes$/,
+    ],
+    "a byte order mark in an answer of pieces": [
+      slow((id) => Buffer.from(`\ufeff{"jsonrpc":"2.0","id":${id},"result":{}}`)),
+      /^UPSTREAM_INVALID .*expected no byte order mark$/,
     ],
     "too many bytes": [
       raw(200, "application/json", (id) => `{"jsonrpc":"2.0","id":${id},"result":{"a":"${"x".repeat(1_100_000)}"}}`),
@@ -133,6 +157,15 @@ describe("an upstream over Streamable HTTP", () => {
       expect(events.filter(({ kind }) => kind === "upstream_closed")).to.deep.equal([]);
     });
   }
+
+  it("reads characters of which the bytes come one by one", async () => {
+    const text = "\u017c \u20ac \ud83d\ude00";
+    const fixture = await startHttp(
+      slow((id) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, result: says(text) }))),
+    );
+    const { group } = openGroup(http(fixture.url));
+    expect(textOf(await call(group, "x"))).to.equal(text);
+  });
 
   it("follows no redirect", async () => {
     const other = await startHttp(legacyHttp(echo));

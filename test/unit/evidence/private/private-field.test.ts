@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { ActionFacts, ShellFacts } from "../../../../core/action/action-fact.ts";
 import type { Json } from "../../../../core/action/json.ts";
+import { Turns } from "../../../../core/action/turns.ts";
 import {
   FieldHider,
   fieldCommitment,
@@ -103,6 +104,26 @@ describe("FieldHider.hide(tool, value)", () => {
       expect(hidden(["t:m299"], "t", value)).to.deep.equal([undefined]);
       expect(hidden(["t:m300"], "t", value)).to.deep.equal([""]);
     });
+  });
+});
+
+describe("FieldHider.hideInTurns(tool, value, turns)", () => {
+  const page = "page of text. ".repeat(50_000);
+  let pauses = 0;
+  const turns = new Turns(async () => void pauses++);
+
+  it("hides as hide does, and lets others have the thread", async () => {
+    const hider = new FieldHider({ storeValues: true, storeLabels: true, redactFields: ["t:key"] }, randomBytes);
+    for (const value of [{ path: "/a", page, list: [page], key: page }, page, [page]] as const) {
+      const whole = hider.hide("t", value);
+      const result = await hider.hideInTurns("t", value, turns);
+      expect(namesOf(result)).to.deep.equal(namesOf(whole));
+      expect(result.fields.filter(isWhole)).to.have.length(whole.fields.filter(isWhole).length);
+      expect(result.digest).to.equal(fieldsDigest(result.fields.map(commitmentOf)));
+    }
+    expect(pauses).to.be.greaterThan(4);
+    const nothing = await hider.hideInTurns("t", { page }, turns, false);
+    expect(nothing.fields.map(({ commitment, ...kept }) => [typeof commitment, kept])).to.deep.equal([["string", {}]]);
   });
 });
 

@@ -6,6 +6,7 @@ import type { Policy, Verdict } from "../../../../core/action/policy.ts";
 import { findRedactionFault, mergeRedactions, redactOutput } from "../../../../core/action/redaction.ts";
 import { judgeAnswer, scanAnswer } from "../../../../core/policy/reading/judge-reading.ts";
 import { plainCharacter } from "../../../../core/policy/reading/plain-character.ts";
+import { oddRanges, reach } from "../../../../core/policy/reading/plain-text.ts";
 import { makeAction } from "../../../support/action.ts";
 import { growthOf, maxGrowth } from "../../../support/duration.ts";
 import { findSecret, secret } from "../../../support/secret.ts";
@@ -49,6 +50,21 @@ const spelled = fc
   .tuple(...Array.from(secret, (letter) => fc.constantFrom(...spellingsOf(letter))))
   .map((letters) => letters.join(""));
 const filler = fc.string({ unit: fc.constantFrom("a ", "é ", "😀 ", "数", "\u200b", " "), maxLength: 30 });
+
+describe("oddRanges(text)", () => {
+  it("finds a look-alike wherever it stands in a word, and nothing in letters of other scripts", () => {
+    for (let before = 0; before < 100; before++) {
+      const text = `${"\u0142".repeat(before % 3)}${"a".repeat(before)}\u0430b${"c".repeat(10_000)}`;
+      const [range, ...more] = oddRanges(text);
+      expect(more, text.slice(0, 110)).to.deep.equal([]);
+      const place = text.indexOf("\u0430");
+      expect(range?.from === 0 && place < range.to && range.to <= place + 1 + reach, `${before}`).to.equal(true);
+    }
+    for (const text of ["\u017c\u00f3\u0142w ", "\u6f22\u5b57, ", "plain\t text\r\n", "\ud83d\ude00 "]) {
+      expect(oddRanges(text.repeat(5_000)), text).to.deep.equal([]);
+    }
+  });
+});
 
 describe("the reading of an answer", () => {
   it("cuts exactly what a secret was written with, whatever its characters and the text around it", () => {
