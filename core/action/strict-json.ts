@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import { TextDecoder } from "node:util";
 import { GatewayError } from "./error.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { bytePieces } from "./json-pieces.ts";

@@ -51,7 +51,7 @@ function nextOdd(text: string, from: number): number {
   return odd.test(text) ? odd.lastIndex - 1 : text.length;
 }
 
-/** What an ASCII character is; 0 for any other, for controls and outside of the text. */
+/** The kinds of an ASCII character; 0 for any other, for controls and outside of the text. */
 function kindsAt(text: string, at: number): number {
   return asciiKinds[text.charCodeAt(at)] ?? 0;
 }
