@@ -5,7 +5,7 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 /** Unsent bytes that a slow reader may leave in memory; beyond it the connection is closed. */
 const maxUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
-/** Characters from which on a text is written as bytes. */
+/** Characters from which on a result is encoded in a turn of its own. */
 const longText = 65_536;
 
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
@@ -25,6 +25,8 @@ export class Reply {
   readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
   #closed: boolean;
+  /** True once a long result is about to be sent. */
+  #isFinishing = false;
   #followed: boolean;
   readonly #closeListeners: Set<() => void>;
 
@@ -38,7 +40,7 @@ export class Reply {
   }
 
   get open(): boolean {
-    return !this.#closed && !this.#response.writableEnded && !this.#response.destroyed;
+    return !this.#closed && !this.#isFinishing && !this.#response.writableEnded && !this.#response.destroyed;
   }
 
   get mayStream(): boolean {
@@ -82,10 +84,21 @@ export class Reply {
       return;
     }
     const text = JSON.stringify(body);
-    // A long text is encoded once: Node would do it to count the bytes, and again to write them.
-    const data = text.length < longText ? text : Buffer.from(text);
-    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(data) });
-    this.#response.end(data);
+    if (text.length >= longText) {
+      this.#isFinishing = true;
+      setImmediate(() => this.#finishLong(status, text));
+      return;
+    }
+    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+    this.#response.end(text);
+  }
+
+  /** Ends the response with a text that is encoded once, in a turn of its own: Node would count its bytes before it writes them. */
+  #finishLong(status: number, text: string): void {
+    if (this.#response.destroyed) return;
+    const bytes = Buffer.from(text);
+    this.#response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length });
+    this.#response.end(bytes);
   }
 
   /** Ends the response without a body, or the stream. */

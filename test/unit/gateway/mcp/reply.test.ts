@@ -21,8 +21,9 @@ describe("Reply", () => {
     await once(server, "listening");
     client = await dial(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     said = "";
+    client.setEncoding("utf8");
     client.on("data", (chunk) => {
-      said += String(chunk);
+      said += chunk;
     });
   });
 
@@ -56,6 +57,30 @@ describe("Reply", () => {
       ": keep-alive\n\n",
       ": keep-alive\n\n",
     ]);
+  });
+
+  it("sends a long result whole, in a turn of its own after which nothing follows", async () => {
+    const reply = await replyTo(1);
+    const text = "\u017c\ud83d\ude00 ".repeat(50_000);
+    reply.finish(200, { jsonrpc: "2.0", id: 1, result: { text } });
+    expect([reply.open, responses[0]?.headersSent]).to.deep.equal([false, false]);
+    expect(reply.send({ jsonrpc: "2.0", method: "x" })).to.equal(false);
+    reply.finish(500, { jsonrpc: "2.0", id: 1, result: {} });
+    reply.end(202);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, result: { text } });
+    await until(() => said.endsWith("}"));
+    expect(said.split("\r\n\r\n")).to.deep.equal([said.split("\r\n\r\n")[0], body]);
+    expect(said)
+      .to.match(/^HTTP\/1\.1 200 /)
+      .and.include(`content-length: ${Buffer.byteLength(body)}\r\n`);
+  });
+
+  it("drops a long result of which the client hung up before its turn", async () => {
+    const reply = await replyTo(1);
+    reply.finish(200, { jsonrpc: "2.0", id: 1, result: { text: "x".repeat(100_000) } });
+    responses[0]?.destroy();
+    await new Promise(setImmediate);
+    expect(responses[0]?.headersSent).to.equal(false);
   });
 
   it("says that a stream has closed, once, when its client hangs up", async () => {
