@@ -20,7 +20,7 @@ interface VendoredPackage {
   readonly lists?: readonly string[];
 }
 
-/** Together 58 MB as packages, 4 MB of which are used, 1.5 MB as they are kept. */
+/** Together 58 MB as packages, 4 MB of which are used, 1.3 MB as they are kept. */
 export const vendoredPackages: readonly VendoredPackage[] = [
   {
     name: "gpt-tokenizer",
@@ -28,7 +28,7 @@ export const vendoredPackages: readonly VendoredPackage[] = [
     lists: ["cjs/bpeRanks/o200k_base.js"],
   },
   { name: "tree-sitter-bash", files: [], compressed: ["tree-sitter-bash.wasm"] },
-  { name: "web-tree-sitter", files: ["web-tree-sitter.cjs", "web-tree-sitter.wasm"] },
+  { name: "web-tree-sitter", files: ["web-tree-sitter.cjs"], compressed: ["web-tree-sitter.wasm"] },
 ];
 
 /** A quality that takes a tenth of the time of the best, for files that are a few percent larger. */

@@ -21,9 +21,16 @@ async function makeParser(): Promise<Parser> {
   const { Language, Parser } = loadAnew(
     vendored("web-tree-sitter/web-tree-sitter.cjs"),
   ) as typeof import("web-tree-sitter");
-  await Parser.init();
-  const grammar = await readFile(vendored("tree-sitter-bash/tree-sitter-bash.wasm.br"));
-  return new Parser().setLanguage(await Language.load(await promisify(brotliDecompress)(grammar)));
+  const [wasmBinary, grammar] = await Promise.all([
+    readCompressed("web-tree-sitter/web-tree-sitter.wasm"),
+    readCompressed("tree-sitter-bash/tree-sitter-bash.wasm"),
+  ]);
+  await Parser.init({ wasmBinary });
+  return new Parser().setLanguage(await Language.load(grammar));
+}
+
+async function readCompressed(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await promisify(brotliDecompress)(await readFile(vendored(`${path}.br`))));
 }
 
 /** Returns the path of a file that the build copies from a package. */
