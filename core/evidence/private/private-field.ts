@@ -89,8 +89,8 @@ export class FieldHider {
   #split(tool: string, value: Json, isKept: boolean): readonly SplitField[] {
     const all = isJsonObject(value) ? Object.entries(value) : null;
     const members = isKept && all !== null && all.length <= maxFields ? all : null;
-    // One field that holds many is as private as the most private of them.
     const hasGlobs = this.#redacted.length > 0;
+    // One field that holds many is as private as the most private of them.
     const isOneRedacted =
       members === null &&
       (!isKept || this.#isRedacted(tool, "") || all?.some(([name]) => this.#isRedacted(tool, name)) === true);

@@ -43,10 +43,7 @@ export function oddRanges(text: string): readonly TextRange[] {
 /** The place of the next character that not everybody reads as it stands; the length of the text where there is none. */
 function nextOdd(text: string, from: number): number {
   const near = Math.min(text.length, from + nearby);
-  for (let at = from; at < near; at++) {
-    const unit = text.charCodeAt(at);
-    if (unit >= asciiKinds.length || asciiKinds[unit] === 0) return at;
-  }
+  for (let at = from; at < near; at++) if (kindsAt(text, at) === 0) return at;
   odd.lastIndex = near;
   return odd.test(text) ? odd.lastIndex - 1 : text.length;
 }
@@ -171,12 +168,12 @@ export class PlainText {
   /** Returns the byte at which the source goes on. */
   #addPlain(source: number, text: string, from: number, to: number, firstByte: number): number {
     let [at, byte] = [from, firstByte];
-    for (let [odd, end] = [nextOdd(text, from), 0]; odd < to; odd = nextOdd(text, end)) {
-      end = endOfCharacter(text, odd);
-      const plain = plainCharacter(text.codePointAt(odd) as number);
+    for (let [place, end] = [nextOdd(text, from), 0]; place < to; place = nextOdd(text, end)) {
+      end = endOfCharacter(text, place);
+      const plain = plainCharacter(text.codePointAt(place) as number);
       if (plain === null) continue;
-      byte = this.#addExact(source, text.slice(at, odd), byte);
-      const next = byte + Buffer.byteLength(text.slice(odd, end));
+      byte = this.#addExact(source, text.slice(at, place), byte);
+      const next = byte + Buffer.byteLength(text.slice(place, end));
       this.#push(source, plain.text, byte, next, false);
       byte = next;
       at = end;
