@@ -13,7 +13,8 @@ export interface SettingsSchema {
 /** Runs a schema's patterns on RE2: packs may use no other regular expressions. */
 const regExp = Object.assign((source: string) => compilePattern(source, false), { code: "compilePattern" });
 
-const options = { strict: true, allErrors: true, logger: false, code: { regExp } } as const;
+// A schema is compiled for one value: optimizing its code would take longer than that saves.
+const options = { strict: true, allErrors: true, logger: false, code: { regExp, optimize: false } } as const;
 /** Checks schemas against the one of schemas, which takes longer to compile than all of theirs. */
 let schemaChecker: Ajv | undefined;
 

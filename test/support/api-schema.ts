@@ -28,10 +28,19 @@ const own = '"#/components/schemas/';
 export class AnswerCheck {
   readonly #document: ApiDocument;
   readonly #ajv: Ajv2020;
+  /** By the text of the schema: most answers of refused requests are of one. */
+  readonly #compiled = new Map<string, ValidateFunction>();
 
   constructor(document: ApiDocument) {
     this.#document = document;
-    this.#ajv = new Ajv2020({ strict: true, allowUnionTypes: true, logger: false, allErrors: true });
+    this.#ajv = new Ajv2020({
+      strict: true,
+      allowUnionTypes: true,
+      logger: false,
+      allErrors: true,
+      inlineRefs: false,
+      code: { optimize: false },
+    });
     const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
     this.#ajv.addFormat("date-time", moment).addFormat("date", /^\d{4}-\d\d-\d\d$/);
     const schemas = JSON.parse(JSON.stringify(document.components.schemas).replaceAll(own, '"#/$defs/')) as JsonObject;
@@ -53,7 +62,11 @@ export class AnswerCheck {
 
   #compile(schema: JsonObject): ValidateFunction {
     const text = JSON.stringify(closeAll(schema)).replaceAll(own, '"document#/$defs/');
-    return this.#ajv.compile(JSON.parse(text) as JsonObject);
+    const known = this.#compiled.get(text);
+    if (known !== undefined) return known;
+    const validate = this.#ajv.compile(JSON.parse(text) as JsonObject);
+    this.#compiled.set(text, validate);
+    return validate;
   }
 }
 

@@ -1,25 +1,20 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Finished } from "../unit/cli/run.ts";
 import { nodeFlags } from "./node-flags.ts";
 
 const program = fileURLToPath(new URL("../fixture/command-host.js", import.meta.url));
 
+/** Processes whose hosts have stopped. */
+const idle: ChildProcess[] = [];
+
 /**
  * A process that runs many command lines, where starting one for each would cost more than what they do. What only a process
  * of its own shows, such as that it ends, a test runs with `runGateway`.
  */
 export class CommandHost {
-  readonly #child: ChildProcess = fork(program, {
-    execArgv: [...nodeFlags],
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
+  readonly #child: ChildProcess = idle.pop() ?? startProcess();
   #last: Promise<unknown> = Promise.resolve();
-
-  constructor() {
-    this.#rest();
-  }
 
   /** Runs `gateway <args>` in a folder with exactly this environment, to its end, once those before have ended. */
   run(args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd = process.cwd()): Promise<Finished> {
@@ -28,11 +23,10 @@ export class CommandHost {
     return finished;
   }
 
+  /** Leaves its process to another host, once what was asked has ended. */
   async stop(): Promise<void> {
-    const ended = once(this.#child, "exit");
-    this.#child.ref();
-    this.#child.disconnect();
-    await ended;
+    await this.#last;
+    if (this.#child.connected) idle.push(this.#child);
   }
 
   async #ask(line: object): Promise<Finished> {
@@ -47,15 +41,21 @@ export class CommandHost {
       });
       this.#child.send(line);
     });
-    this.#rest();
+    rest(this.#child);
     return message as Finished;
   }
+}
 
-  /** Between commands it keeps nobody from ending. */
-  #rest(): void {
-    this.#child.unref();
-    this.#child.channel?.unref();
-  }
+function startProcess(): ChildProcess {
+  const child = fork(program, { execArgv: [...nodeFlags], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  rest(child);
+  return child;
+}
+
+/** Between commands a process keeps nobody from ending. */
+function rest(child: ChildProcess): void {
+  child.unref();
+  child.channel?.unref();
 }
 
 let shared: CommandHost | undefined;

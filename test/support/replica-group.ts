@@ -57,7 +57,6 @@ export class ReplicaGroup {
       ...(launcher === undefined ? {} : { launcher }),
       folder: this.folderOf(index),
       env: { ...store.env, ...env, ...over.env },
-      ownProcess: true,
       limitsShares,
     });
     this.members[index] = member;
@@ -87,7 +86,7 @@ export class ReplicaGroup {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.members.map((member) => member.kill9()));
+    await Promise.all(this.members.map((member) => member.stop()));
     await this.postgres.stop();
     await rm(this.#folder, { recursive: true });
   }

@@ -28,6 +28,8 @@ const then =
 const named = (api: ModelApi, data: string): string =>
   `${api === "messages" ? "event: content_block_delta\n" : ""}data: ${data}\n\n`;
 
+const compressedBlanks = gzipSync(Buffer.alloc(50 * mebibyte, " "));
+
 /** What a provider may do to a stream, and how much of an answer the client may have had before. */
 const streams: Readonly<Record<string, Make>> = {
   "is no JSON": then((api) => named(api, "{not json")),
@@ -42,8 +44,7 @@ const streams: Readonly<Record<string, Make>> = {
   "is of another type": (api) => scripts.says(200, long(api).join(""), { "content-type": "text/plain" }),
   "is a whole answer": (api) => scripts.says(200, answerOf(api, { text: "hello" })),
   "is compressed": (api) => scripts.says(200, gzipSync(long(api).join("")), { ...events, "content-encoding": "gzip" }),
-  "is 50 MB of compressed blanks": () =>
-    scripts.says(200, gzipSync(Buffer.alloc(50 * mebibyte, " ")), { ...events, "content-encoding": "gzip" }),
+  "is 50 MB of compressed blanks": () => scripts.says(200, compressedBlanks, { ...events, "content-encoding": "gzip" }),
   "is 50 MB of text": (api) => (response, call) =>
     scripts.streams([...long(api).slice(0, 10), ...Array(50).fill(bigEvent(api))])(response, call),
   "is one event of 50 MB": (api) => scripts.streams([named(api, " ".repeat(50 * mebibyte))]),
@@ -62,8 +63,7 @@ const wholes: Readonly<Record<string, Make>> = {
   "is of another type": (api) => scripts.says(200, answerOf(api, {}), { "content-type": "text/html" }),
   "is a stream": (api) => scripts.streams(long(api)),
   "is compressed": () => scripts.says(200, gzipSync("{}"), { "content-encoding": "gzip" }),
-  "is 50 MB of compressed blanks": () =>
-    scripts.says(200, gzipSync(Buffer.alloc(50 * mebibyte, " ")), { "content-encoding": "gzip" }),
+  "is 50 MB of compressed blanks": () => scripts.says(200, compressedBlanks, { "content-encoding": "gzip" }),
   "is 50 MB": () => scripts.says(200, Buffer.alloc(50 * mebibyte, " ")),
   "is a redirect": () => scripts.says(307, "", { location: "/elsewhere" }),
   "is a status alone": () => scripts.says(500, ""),

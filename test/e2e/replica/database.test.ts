@@ -74,7 +74,8 @@ describe("the database of two replicas", () => {
     const { end } = await calling;
     expect(end).to.not.equal("answered");
     await postgres.resume();
-    await site.serves();
+    // Also by the replica that owned the store, where the other one owns it now.
+    for (const index of [0, 1]) await site.serves(site.url(index));
     let effects: readonly string[] = [];
     // Others are served while what was left open is recorded.
     await eventually("the outcome", async () => {
