@@ -9,6 +9,7 @@ import { type LocalServer, serve } from "../e2e/egress/network.ts";
 import { BackupWorld } from "../support/backup-world.ts";
 import { runCommand } from "../support/command-host.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";
+import { otherDisk } from "../support/other-disk.ts";
 import type { Finished } from "../unit/cli/run.ts";
 
 /** Names that leave the folder, were any of them to become a path. */
@@ -183,7 +184,7 @@ describe("an attack by a backup, or around one", () => {
     const file = await world.make();
     await world.ledger.close();
     target = world.dataDir;
-    const elsewhere = await mkdtemp("/dev/shm/state-");
+    const elsewhere = await mkdtemp(join(otherDisk, "state-"));
     try {
       await cp(join(target, "state"), join(elsewhere, "state"), { recursive: true });
       await rename(join(target, "state"), join(world.root, "before"));

@@ -19,6 +19,7 @@ import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
 import { egress } from "../../../support/egress.ts";
 import { freePort } from "../../../support/free-port.ts";
+import { otherDisk } from "../../../support/other-disk.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
 
 describe("doctor: who has to be there", () => {
@@ -164,7 +165,9 @@ describe("doctor: who has to be there", () => {
       const file = async (path: string): Promise<GatewayConfig> =>
         configured(`data_dir: data\nevidence: {witnesses: [{name: a, type: file, path: ${path}}]}`);
       expect(told(await checkWitnesses(await world.target(await file("beside"))), "warn")).to.include("other storage");
-      expect(statuses(await checkWitnesses(await world.target(await file("/dev/shm/beside"))))).to.deep.equal(["ok"]);
+      expect(statuses(await checkWitnesses(await world.target(await file(`${otherDisk}/beside`))))).to.deep.equal([
+        "ok",
+      ]);
     });
 
     it("finds a repository that is none, until it is made", async () => {
