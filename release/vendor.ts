@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -75,19 +74,6 @@ async function writeCompressed(to: string, bytes: Uint8Array): Promise<void> {
   await writeFile(to, await promisify(brotliCompress)(bytes, compression));
 }
 
-/** Writes the digest of the program to `dist/core/build-digest`: of all compiled code, the packages it needs and what is vendored. */
-async function writeBuildDigest(): Promise<void> {
-  const hash = createHash("sha256").update(await readFile(join(root, "package.json")));
-  for (const folder of ["dist/core", "dist/vendor"]) {
-    const names = await readdir(join(root, folder), { recursive: true });
-    for (const name of names.filter((each) => /\.(?:c?js|wasm|br|json)$/.test(each)).sort()) {
-      hash.update(`\n${folder}/${name}\n`).update(await readFile(join(root, folder, name)));
-    }
-  }
-  await writeFile(join(root, "dist/core/build-digest"), hash.digest("hex"));
-}
-
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await Promise.all(vendoredPackages.map(vendor));
-  await writeBuildDigest();
 }

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import type { AbstractLevel } from "abstract-level";
 import { isJsonObject, parseKept } from "../action/json.ts";
 import { forgetOldest } from "../action/recent-map.ts";
@@ -9,11 +9,12 @@ const maxPassed = 256;
 const passed = new Set<string>();
 
 /**
- * Returns true where the own tests of an extension have passed. Their results follow from its bytes and the program's, so a
- * reload runs the tests of what changed, and so does a start with `PassedTests`.
+ * Returns true where the own tests of an extension have passed: in this process, in an earlier one that `PassedTests` tells of, or
+ * when the program was built. Their results follow from its bytes and the program's, so a reload runs the tests of what changed,
+ * and a start those of what was not shipped.
  */
-export function hasPassed({ digest }: VerifiedExtension): boolean {
-  return passed.has(digest);
+export function hasPassed({ digest }: Pick<VerifiedExtension, "digest">): boolean {
+  return passed.has(digest) || readBuild()?.passed.includes(digest) === true;
 }
 
 /** Notes that the own tests of an extension passed, all of them. */
@@ -27,8 +28,15 @@ type PassedStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
 /** Contains no `/`: keys with one belong to the tenant before it. */
 const key = "own-tests-passed";
-/** Holds the digest of the compiled program; the build writes it. */
-const buildFile = new URL("../build-digest", import.meta.url);
+/** The build's word on itself. */
+export interface BuildRecord {
+  /** SHA-256 in hex of the compiled program. */
+  readonly digest: string;
+  /** Digests of the shipped extensions whose own tests it passed. */
+  readonly passed: readonly string[];
+}
+
+const buildFile = new URL("../build-record", import.meta.url);
 
 /** Remembers across restarts whose own tests passed. What another build of the program noted counts for nothing. */
 export class PassedTests {
@@ -40,26 +48,35 @@ export class PassedTests {
 
   /** Counts what earlier processes of this build remembered. */
   async recall(): Promise<void> {
-    for (const digest of await this.#read(await readBuild())) passed.add(digest);
+    for (const digest of await this.#read()) passed.add(digest);
   }
 
   /** Stores what counts in this process, where that is more than what is stored. */
   async remember(): Promise<void> {
-    const build = await readBuild();
-    const known = new Set(await this.#read(build));
-    if (build === null || [...passed].every((digest) => known.has(digest))) return;
+    const build = readBuild()?.digest;
+    const known = new Set(await this.#read());
+    if (build === undefined || [...passed].every((digest) => known.has(digest))) return;
     await this.#store.put(key, JSON.stringify({ build, digests: [...passed] }));
   }
 
-  async #read(build: string | null): Promise<readonly string[]> {
-    if (build === null) return [];
+  async #read(): Promise<readonly string[]> {
+    const build = readBuild()?.digest;
     const kept = parseKept((await this.#store.get(key)) ?? "");
-    if (!isJsonObject(kept) || kept.build !== build || !Array.isArray(kept.digests)) return [];
+    if (build === undefined || !isJsonObject(kept) || kept.build !== build || !Array.isArray(kept.digests)) return [];
     return kept.digests.filter((digest) => typeof digest === "string").slice(-maxPassed);
   }
 }
 
+let build: BuildRecord | null | undefined;
+
 /** Returns null where the program was not built whole: nobody can say then whether it is the one that ran the tests. */
-async function readBuild(): Promise<string | null> {
-  return readFile(buildFile, "utf8").catch(() => null);
+function readBuild(): BuildRecord | null {
+  if (build === undefined) {
+    try {
+      build = JSON.parse(readFileSync(buildFile, "utf8")) as BuildRecord;
+    } catch {
+      build = null;
+    }
+  }
+  return build;
 }

@@ -10,7 +10,7 @@ import { type Ran, runProgram } from "../support/program.ts";
 /** All that the archive may hold. Packs and templates come with the tests that are part of them. */
 const allowed = [
   /^(?:CHANGELOG|README)\.md$|^LICENSE$|^package\.json$/,
-  /^dist\/core\/(?:[a-z0-9/-]+\.js|build-digest)$/,
+  /^dist\/core\/(?:[a-z0-9/-]+\.js|build-record)$/,
   /^dist\/vendor\/[a-z-]+\/(?:LICENSE|[\w./-]+\.(?:js|cjs|wasm|wasm\.br|json\.br)|cjs\/package\.json)$/,
   /^core\/admin\/console\/asset\/[a-z-]+\.(?:css|html|js|svg)$/,
   /^core\/fact\/effect\/table\.json$/,

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import type { BuildRecord } from "../../../core/policy/passed-tests.ts";
 import { openStore, type Store } from "../../../core/store/open.ts";
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { Agent } from "../../support/agent.ts";
@@ -10,6 +11,7 @@ import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
 
+const buildRecord = new URL("../../../core/build-record", import.meta.url);
 const refused = "reload_refused";
 const reloaded = "configuration_reloaded";
 
@@ -84,7 +86,7 @@ for (const { kind, file, subject, right } of kinds) {
       const kept = async (): Promise<string> => withStore(async (store) => (await store.get("own-tests-passed")) ?? "");
       const keep = (build: string): Promise<void> =>
         withStore((store) => store.put("own-tests-passed", JSON.stringify({ build, digests: [digest] })));
-      const build = await readFile(new URL("../../../core/build-digest", import.meta.url), "utf8");
+      const { digest: build } = JSON.parse(await readFile(buildRecord, "utf8")) as BuildRecord;
       await write(file, expecting(right));
       await start();
       await gateway?.stop();
