@@ -18,7 +18,7 @@ import { roundsOf } from "../support/rounds.ts";
 import { exportVerified } from "../support/verified-bundle.ts";
 
 /** How often a gateway is killed, and how many of them at once; `KILL_ROUNDS` and `KILL_GROUP` override. */
-const rounds = Number(process.env.KILL_ROUNDS ?? roundsOf(20, 1_000));
+const rounds = Number(process.env.KILL_ROUNDS ?? roundsOf(12, 1_000));
 const groupSize = Number(process.env.KILL_GROUP ?? 6);
 /** The part of the kills that come amid a start, and when, in parts of the last whole one: the first loads modules. */
 const startShare = 0.25;
