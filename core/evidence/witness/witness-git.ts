@@ -77,6 +77,9 @@ function data(text: string): string {
   return `data ${Buffer.byteLength(text)}\n${text}\n`;
 }
 
+/** Says git's reason; where a mount point lies above the folder, advice follows it. */
 function gitFault({ code, stderr }: Finished): Error {
-  return new Error(`expected git to end with 0, got ${code ?? "a signal"}: ${stderr.trim().split("\n").at(-1) ?? ""}`);
+  const lines = stderr.trim().split("\n");
+  const reason = lines.findLast((line) => /^(?:fatal|error): /.test(line)) ?? lines.at(-1) ?? "";
+  return new Error(`expected git to end with 0, got ${code ?? "a signal"}: ${reason}`);
 }
