@@ -1,34 +1,32 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { installation } from "../core/cli/scaffold.ts";
 import { loadOnTrial } from "../core/cli/trial-load.ts";
 import { localConfig } from "../core/config/local.ts";
 import type { BuildRecord } from "../core/policy/passed-tests.ts";
 import { readExtensionFolder } from "../core/trust/folder.ts";
 
-/** The repository; compiled code is two folders below it. */
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const file = join(root, "dist/core/build-record");
+const file = join(installation, "dist/core/build-record");
 
 /** The digest of the program: of all compiled code, the packages it needs and what is vendored. */
 async function programDigest(): Promise<string> {
-  const hash = createHash("sha256").update(await readFile(join(root, "package.json")));
+  const hash = createHash("sha256").update(await readFile(join(installation, "package.json")));
   for (const folder of ["dist/core", "dist/vendor"]) {
-    const names = await readdir(join(root, folder), { recursive: true });
+    const names = await readdir(join(installation, folder), { recursive: true });
     for (const name of names.filter((each) => /\.(?:c?js|wasm|br|json)$/.test(each)).sort()) {
-      hash.update(`\n${folder}/${name}\n`).update(await readFile(join(root, folder, name)));
+      hash.update(`\n${folder}/${name}\n`).update(await readFile(join(installation, folder, name)));
     }
   }
   return hash.digest("hex");
 }
 
-/** The shipped folders of a kind: those with its manifest. */
-async function shipped(folder: "policy-packs" | "plugins", kind: "pack" | "plugin"): Promise<readonly string[]> {
-  const names = await readdir(join(root, folder), { recursive: true });
-  return names
-    .filter((name) => /^[^/]+\/[^/]+$/.test(name) && name.endsWith(`/${kind}.yaml`))
-    .map((name) => join(root, folder, dirname(name)))
+/** The folders that are shipped in `folder`: each is an extension. */
+async function shippedIn(folder: "policy-packs" | "plugins"): Promise<readonly string[]> {
+  const entries = await readdir(join(installation, folder), { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => join(installation, folder, name))
     .sort();
 }
 
@@ -50,7 +48,7 @@ async function earlierRecord(): Promise<BuildRecord | null> {
 }
 
 const digest = await programDigest();
-const [packs, plugins] = [await shipped("policy-packs", "pack"), await shipped("plugins", "plugin")];
+const [packs, plugins] = [await shippedIn("policy-packs"), await shippedIn("plugins")];
 const folders = [
   ...packs.map((path) => readExtensionFolder(path, "pack")),
   ...plugins.map((path) => readExtensionFolder(path, "plugin")),

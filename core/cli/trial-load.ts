@@ -10,8 +10,9 @@ const elapsedMs = (): number => performance.now();
 const ignore = (): void => undefined;
 
 /**
- * Loads the packs, plugins and engines of a configuration as the gateway does at its first start, with the tests of what was not shipped with it, and
- * drops them. `onUntrusted` is called for each that is loaded although nobody trusted signed it. Rejects as a start would.
+ * Loads the packs, plugins and engines of a configuration as the gateway does at its first start, with the tests of what was not
+ * shipped with it, and drops them. `onUntrusted` is called for each that is loaded although nobody trusted signed it. Rejects as a
+ * start would.
  */
 export async function loadOnTrial(
   config: Pick<GatewayConfig, "policy" | "extensions" | "egress">,

@@ -67,6 +67,7 @@ export class PassedTests {
   }
 }
 
+/** Undefined until it is asked for: the build itself removes the record of an earlier one first. */
 let build: BuildRecord | null | undefined;
 
 /** Returns null where the program was not built whole: nobody can say then whether it is the one that ran the tests. */

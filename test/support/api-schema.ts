@@ -28,8 +28,7 @@ const own = '"#/components/schemas/';
 export class AnswerCheck {
   readonly #document: ApiDocument;
   readonly #ajv: Ajv2020;
-  /** By the text of the schema: most answers of refused requests are of one. */
-  readonly #compiled = new Map<string, ValidateFunction>();
+  readonly #compiled = new WeakMap<JsonObject, ValidateFunction>();
 
   constructor(document: ApiDocument) {
     this.#document = document;
@@ -61,11 +60,11 @@ export class AnswerCheck {
   }
 
   #compile(schema: JsonObject): ValidateFunction {
-    const text = JSON.stringify(closeAll(schema)).replaceAll(own, '"document#/$defs/');
-    const known = this.#compiled.get(text);
+    const known = this.#compiled.get(schema);
     if (known !== undefined) return known;
+    const text = JSON.stringify(closeAll(schema)).replaceAll(own, '"document#/$defs/');
     const validate = this.#ajv.compile(JSON.parse(text) as JsonObject);
-    this.#compiled.set(text, validate);
+    this.#compiled.set(schema, validate);
     return validate;
   }
 }
