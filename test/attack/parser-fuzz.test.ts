@@ -35,7 +35,7 @@ describe("what reads the words of strangers, over changed inputs", function () {
         expect(await outcomeOf(subject, input, randomFrom(fuzzSeed))).to.not.equal(accepted);
       const random = randomFrom(fuzzSeed);
       const start = process.cpuUsage();
-      const inputs = Math.ceil(fuzzInputs(8_000) / price);
+      const inputs = Math.ceil(fuzzInputs(2_000) / price);
       const budget = new FuzzBudget(inputs, subjects.length);
       const base = [...seeds, ...kept.all];
       const reasons = new Set<string>();

@@ -90,7 +90,7 @@ describe("what one key and one tenant may spend", () => {
   const costly = `{"list":[${"0,".repeat(9_000)}0]}`;
 
   describe("in calls", () => {
-    const few = "key_calls_per_minute: 12";
+    const few = "key_calls_per_minute: 30";
 
     it("is so much: then a call is refused by name, runs nothing, and works again when it was said to [S77]", async () => {
       await open(few);
@@ -98,11 +98,11 @@ describe("what one key and one tenant may spend", () => {
       const refusal = refusalIn(answer);
       expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([429, String(refusal.retry_after)]);
       expect(JSON.parse(answer.body)).to.deep.include({ jsonrpc: "2.0", id: null });
-      expect(refusal).to.include({ code: "RATE_LIMITED", reason: "key_calls", limit: 12 });
-      expect(refusal.retry_after).to.be.within(1, 5);
+      expect(refusal).to.include({ code: "RATE_LIMITED", reason: "key_calls", limit: 30 });
+      expect(refusal.retry_after).to.be.within(1, 2);
       const { message } = (JSON.parse(answer.body) as { error: { message: string } }).error;
       expect(message).to.equal(
-        `too many requests: expected at most 12 calls a minute of this key, got more; try again in ${refusal.retry_after} s`,
+        `too many requests: expected at most 30 calls a minute of this key, got more; try again in ${refusal.retry_after} s`,
       );
       expect((await call("foreign")).status).to.equal(200);
       expect((await call("viewer")).status).to.equal(200);
@@ -158,9 +158,9 @@ describe("what one key and one tenant may spend", () => {
         try {
           const words = await firstRefusal(client);
           const seconds = Number(
-            /at most 12 calls a minute of this key, got more; try again in (\d+) s/.exec(words)?.[1],
+            /at most 30 calls a minute of this key, got more; try again in (\d+) s/.exec(words)?.[1],
           );
-          expect(seconds, words).to.be.within(1, 5);
+          expect(seconds, words).to.be.within(1, 2);
           await sleep(seconds * 1_000);
           expect((await client.callTool("echo")).isError ?? false).to.equal(false);
         } finally {
@@ -192,8 +192,8 @@ describe("what one key and one tenant may spend", () => {
       client.say("evaluate", { action: { tool: "echo", target: "recorder" } }, "e");
       const { payload } = await client.hear(({ type }) => type === "error");
       expect(payload).to.include({ code: "RATE_LIMITED" });
-      expect(payload.message).to.include("at most 12 calls a minute of this key");
-      expect(payload.retry_after).to.be.within(1, 5);
+      expect(payload.message).to.include("at most 30 calls a minute of this key");
+      expect(payload.retry_after).to.be.within(1, 2);
       agent.hangUp();
       client.socket.terminate();
     });

@@ -9,7 +9,7 @@ import { send } from "../../support/wire.ts";
 import { type Floodable, flood } from "./flood.ts";
 
 /** How many distinct names of each kind are sent; `FLOOD_NAMES=33334` makes the 100,000 of the requirement. */
-const names = Number(process.env.FLOOD_NAMES ?? 3_000);
+const names = Number(process.env.FLOOD_NAMES ?? 1_500);
 const mebibyte = 1_048_576;
 const more = `
 log: { level: error }

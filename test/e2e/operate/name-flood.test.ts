@@ -9,7 +9,7 @@ import { LiveClient } from "../live/live-client.ts";
 import { pour } from "./flood.ts";
 
 /** How many distinct names of each kind are sent; `FLOOD_NAMES=100000` makes those of the requirement. */
-const names = Number(process.env.FLOOD_NAMES ?? 3_000);
+const names = Number(process.env.FLOOD_NAMES ?? 1_500);
 const connections = process.env.FLOOD_NAMES === undefined ? 300 : Math.min(names, 1_000);
 const mebibyte = 1_048_576;
 

@@ -82,11 +82,13 @@ interface Change {
   readonly document: Json;
 }
 
-/** The document with each of its places, in turn, taken by each wrong value, or left out. */
-function everyChange(document: Json): readonly Change[] {
-  return placesOf(document, []).flatMap((path) =>
-    wrong.map((value) => ({ place: path.join("."), value, document: replaced(document, path, value) })),
-  );
+/** Each key of the document by itself, with each of its places, in turn, taken by each wrong value. */
+function everyChange(document: JsonObject): readonly Change[] {
+  return placesOf(document, []).flatMap((path) => {
+    const [key = ""] = path;
+    const part = { [key]: document[key] as Json };
+    return wrong.map((value) => ({ place: path.join("."), value, document: replaced(part, path, value) }));
+  });
 }
 
 function placesOf(value: Json, path: readonly string[]): string[][] {
