@@ -54,15 +54,21 @@ describe("the first run of a newcomer with an empty folder, Node and the archive
     return { ...process.env, PATH: path.join(delimiter), npm_config_cache: join(folder, "cache") };
   }
 
-  const npx = ["--yes", "--package"];
+  /** Where npx has put the packages. */
+  async function installed(): Promise<string> {
+    const [name = ""] = await readdir(join(folder, "cache/_npx"));
+    return join(folder, "cache/_npx", name, "node_modules");
+  }
 
+  /** Runs what npx has installed: of an archive it would read every file anew each time, unlike of a package by name. */
   async function gateway(...words: readonly string[]): Promise<string> {
     const env = {
       ...(environment() as Record<string, string>),
       GATEWAY_ADMIN_URL: `http://127.0.0.1:${running.port("admin_port")}`,
       GATEWAY_API_KEY: (await readFile(join(place, "data/operator.key"), "utf8")).trim(),
     };
-    const line = ["-c", 'cd "$0" && exec npx "$@"', place, ...npx, archive, "agent-governance-gateway", ...words];
+    const program = join(await installed(), ".bin/agent-governance-gateway");
+    const line = ["-c", 'cd "$0" && exec "$@"', place, program, ...words];
     const { code, stdout, stderr } = await runProgram("sh", line, "", env);
     expect(code, stderr).to.equal(0);
     return stdout;
@@ -82,7 +88,7 @@ describe("the first run of a newcomer with an empty folder, Node and the archive
   }
 
   step("`npx` of the archive, every package fetched, serves local mode", async () => {
-    const args = [...npx, archive, "agent-governance-gateway", "--port", "0"];
+    const args = ["--yes", "--package", archive, "agent-governance-gateway", "--port", "0"];
     const env = environment();
     const child = spawn("npx", args, { cwd: place, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     running = await awaitReady(child, { event: "ready" }, waitMs);
@@ -128,8 +134,7 @@ describe("the first run of a newcomer with an empty folder, Node and the archive
     const lines = (await readFile(file, "utf8")).split("\n").filter((line) => line.includes('"tool":"write_note"'));
     expect(lines.filter((line) => line.includes('"effect":"dispatched"'))).to.have.length(1);
     const { keys } = JSON.parse(await gateway("evidence", "keys", "list", "--json"));
-    const [installed = ""] = await readdir(join(folder, "cache/_npx"));
-    const own = join(folder, "cache/_npx", installed, "node_modules/agent-governance-gateway/sdk/evidence/verify.py");
+    const own = join(await installed(), "agent-governance-gateway/sdk/evidence/verify.py");
     const verified = await runProgram("python3", [own, file, "--key", keys[0].public_key]);
     expect(JSON.parse(verified.stdout)).to.deep.include({ verdict: "self-attested", first_bad: null });
   });
