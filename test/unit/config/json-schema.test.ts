@@ -33,6 +33,11 @@ describe("configJsonSchema()", () => {
     expect(isValid(example), JSON.stringify(isValid.errors)).to.equal(true);
   });
 
+  it("takes each of its keys by itself", () => {
+    const parts = Object.entries(example).map(([key, value]) => ({ [key]: value as Json }));
+    expect(parts.filter((part) => !isTaken(part) || !isValid(part))).to.deep.equal([]);
+  });
+
   describe("wherever something else stands in the example", () => {
     let judged: { readonly name: string; readonly value: Json; readonly taken: boolean; readonly valid: boolean }[];
 
