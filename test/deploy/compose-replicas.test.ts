@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { runCommand } from "../support/command-host.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePorts } from "../support/free-port.ts";
 import { PostgresProxy } from "../support/postgresql-proxy.ts";
 import { runProgram } from "../support/program.ts";
 import { eventually, ReplicaSite, SteadyCalls } from "../support/replica-site.ts";
@@ -158,7 +158,7 @@ describe("the balancer of the compose file, before replicas", function () {
     await Promise.all([1, 2].map((index) => site.group.start(index)));
     await site.serves();
     folder = await mkdtemp(join(tmpdir(), "balancer-"));
-    const ports = [await freePort(), await freePort(), await freePort()];
+    const ports = await freePorts(3);
     url = `http://127.0.0.1:${ports[0]}`;
     let shipped = readFileSync(join(folderOfFiles, "haproxy-replicas.cfg"), "utf8");
     for (const [at, port] of (

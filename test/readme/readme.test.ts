@@ -31,7 +31,7 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
     folder = await mkdtemp(join(tmpdir(), "readme-"));
     clone = join(folder, "clone");
     await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, clone]);
-    firstPort = await freePorts();
+    firstPort = await firstFreePort();
   });
 
   after(async () => {
@@ -116,7 +116,7 @@ async function expectTools(clientConfig: string, terminal: Terminal): Promise<vo
 }
 
 /** The first of three free ports in a row. */
-async function freePorts(): Promise<number> {
+async function firstFreePort(): Promise<number> {
   for (;;) {
     const first = 20_000 + Math.floor(Math.random() * 12_000);
     const free = await Promise.all([first, first + 1, first + 2].map(isFree));

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { freePort } from "../../support/free-port.ts";
+import { freePorts } from "../../support/free-port.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { until } from "../../support/webhook-receiver.ts";
@@ -134,7 +134,7 @@ describe("the addresses of upstreams", () => {
   });
 
   it("are never the gateway's own ports, by whatever name [S38]", async () => {
-    const [gatewayPort, adminPort, metricsPort] = [await freePort(), await freePort(), await freePort()];
+    const [gatewayPort, adminPort, metricsPort] = (await freePorts(3)) as [number, number, number];
     const listen = `listen: { gateway_port: ${gatewayPort}, admin_port: ${adminPort}, metrics_port: ${metricsPort} }`;
     await network.write({
       self: [["127.0.0.1"]],

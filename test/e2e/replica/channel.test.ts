@@ -64,7 +64,7 @@ describe("the port at which a replica takes what others forward", () => {
       heard += String(bytes);
     });
     socket.write(line);
-    await once(socket, "close");
+    await closed(socket);
     return heard;
   }
 
@@ -81,7 +81,7 @@ describe("the port at which a replica takes what others forward", () => {
 
   async function hangUp(socket: Socket): Promise<void> {
     socket.destroy();
-    if (!socket.closed) await once(socket, "close");
+    if (!socket.closed) await closed(socket);
   }
 
   it("takes a connection of a peer with the secret, with the address of its client [S86]", async () => {
@@ -137,7 +137,7 @@ describe("the port at which a replica takes what others forward", () => {
       const socket = connectTcp(channel.port, "127.0.0.1");
       socket.on("error", () => undefined).resume();
       socket.write(garbage);
-      await once(socket, "close");
+      await closed(socket);
     }
     expect(taken).to.deep.equal([]);
     await expectServes();
@@ -159,21 +159,21 @@ describe("the port at which a replica takes what others forward", () => {
 
   it("serves again where every place was held by peers that say nothing", async () => {
     const silent = Array.from({ length: 8 }, () => connectTcp(channel.port, "127.0.0.1"));
-    const closed = silent.map((socket) => once(socket.on("error", () => undefined).resume(), "close"));
+    const ends = silent.map((socket) => closed(socket.on("error", () => undefined).resume()));
     // Some begin to speak, and stop amid it.
     for (const socket of silent.slice(4)) socket.write(Buffer.from([0x16, 0x03, 0x01]));
-    await Promise.all(closed);
+    await Promise.all(ends);
     expect(taken).to.deep.equal([]);
     await expectServes();
   });
 
   it("serves again where every place was held by peers with the secret that send a byte now and then", async () => {
     const slow = Array.from({ length: 8 }, () => speak());
-    const closed = slow.map((socket) => once(socket, "close"));
+    const ends = slow.map(closed);
     const writing = setInterval(() => {
       for (const socket of slow) socket.write(" ");
     }, 500);
-    await Promise.all(closed);
+    await Promise.all(ends);
     clearInterval(writing);
     expect(taken).to.deep.equal([]);
     await expectServes();
@@ -245,4 +245,11 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
     () => null,
     (error: unknown) => error,
   );
+}
+
+/** Resolves once a connection has ended; a reset ends it, too. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once("close", () => resolve());
+  });
 }
