@@ -7,7 +7,7 @@ import type { EvidenceStore } from "../evidence/record/key-space.ts";
 import { isSignedBy, noteSigner, parseNote, signNote } from "../evidence/tree/checkpoint.ts";
 import { CompactRange, leafHash } from "../evidence/tree/merkle.ts";
 import type { Installation } from "../evidence/witness/installation.ts";
-import { copyPositionKey } from "../store/open.ts";
+import { copyPositionKey } from "../store/format.ts";
 import { type BackupHeader, type BackupSeal, entryLine, headerLine, markLine, sealLine } from "./content.ts";
 
 /** Everything a data folder held at one moment, its keys left out. */

@@ -11,7 +11,7 @@ import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../evidence/key/wrapping-key.ts";
 import { Ledger } from "../evidence/ledger.ts";
-import { type EvidenceStore, listTenants } from "../evidence/record/key-space.ts";
+import type { EvidenceStore } from "../evidence/record/key-space.ts";
 import {
   type ChainVerdict,
   type Flaw,
@@ -24,6 +24,7 @@ import {
 import type { Witness } from "../evidence/witness/witness.ts";
 import { FileWitness } from "../evidence/witness/witness-file.ts";
 import { HttpWitness } from "../evidence/witness/witness-http.ts";
+import { listTenants } from "../store/key-range.ts";
 import { lockWatch, openStore, type Store } from "../store/open.ts";
 import { openSnapshot, removeSnapshots } from "../store/snapshot.ts";
 import { print, sayProgress } from "./print.ts";

@@ -9,9 +9,9 @@ import { type BackupSink, readBackup, type SoundBackup } from "../backup/read.ts
 import { evidenceRules } from "../compose/evidence-rules.ts";
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
-import { listTenants } from "../evidence/record/key-space.ts";
 import { listPublishedHeads } from "../evidence/witness/published-heads.ts";
 import { syncFolder } from "../store/folder.ts";
+import { listTenants } from "../store/key-range.ts";
 import { openStore, type Store, takeLock } from "../store/open.ts";
 import { lockedFault } from "../store/snapshot.ts";
 import { currentUser } from "./evidence-change.ts";

@@ -1,6 +1,7 @@
 import type { AbstractBatchOperation } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
-import { copyPositionKey, type Store } from "../store/open.ts";
+import { copyPositionKey } from "../store/format.ts";
+import type { Store } from "../store/open.ts";
 import { decodeValue } from "../store/value-decoding.ts";
 import { encodeValue } from "../store/value-encoding.ts";
 import type { EntryWrite, LeaseClaim, LeaseRow, ReplicaDatabase } from "./database.ts";

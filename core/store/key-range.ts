@@ -1,3 +1,8 @@
+import type { AbstractLevel } from "abstract-level";
+
+/** A database of string keys and values: atomic batches, strictly ordered ranges. */
+export type StringLevel = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
 /** Half-open range of the keys that start with a prefix ending in `/`. */
 export interface KeyRange {
   readonly gte: string;
@@ -38,4 +43,26 @@ export function rangeOf(prefix: string): KeyRange {
 /** Returns the part of a key after its last `/`. */
 export function lastPart(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
+}
+
+/**
+ * Families of keys that grow with every record. They lie behind all other keys, `{record}/<tenant>/…`, where no tenant's name
+ * reaches, so that LevelDB's tables end between them.
+ */
+export const growingFamilies = ["disclosure", "record"] as const;
+
+/** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
+export async function listTenants(store: StringLevel): Promise<string[]> {
+  const tenants = new Set<string>();
+  for (const before of ["", ...growingFamilies.map((family) => `{${family}}/`)]) {
+    for (let after = before; ; ) {
+      const [key] = await store.keys({ gt: after, limit: 1 }).all();
+      if (key === undefined || !key.startsWith(before)) break;
+      const slash = key.indexOf("/", before.length);
+      const isFamily = before === "" && key.startsWith("{");
+      if (slash !== -1 && !isFamily) tenants.add(decodeURIComponent(key.slice(before.length, slash)));
+      after = slash === -1 ? key : `${key.slice(0, slash)}0`; // "0" follows "/"
+    }
+  }
+  return [...tenants];
 }

@@ -1,18 +1,18 @@
 import { statSync } from "node:fs";
 import { link, mkdtemp, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
-import type { KeyRange } from "./key-range.ts";
+import { copyPositionKey, takeFormat } from "./format.ts";
+import type { KeyRange, StringLevel } from "./key-range.ts";
 import { whileOptimizing } from "./optimizer.ts";
 import { keepFilesPrivate } from "./private-file.ts";
 import { valueEncoding } from "./value-encoding.ts";
 
-/** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
-export type Store = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+/** The embedded database every durable part shares: string keys (tenant first, but for growing families), string values. */
+export type Store = StringLevel;
 
 export interface StoreOptions {
   /** The data folder; the database lives in its subfolder `state`. */
@@ -26,8 +26,6 @@ export interface StoreOptions {
 /** Makes an engine for a folder, with the settings of LevelDB. */
 export type EngineMaker = (folder: string, settings: object) => Store;
 
-/** The abstract interface does not name `sync`; both engines take it. */
-const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
 /**
  * The settings of the engine. The bytes in memory before they become a table, eight times the engine's own: each table
  * overlaps all that are not merged yet, so fewer and larger ones are rewritten less often; a start replays as many. Blocks
@@ -35,14 +33,6 @@ const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { 
  * lets a second handle share the lock, and crashes under load.
  */
 const tuning = { multithreading: false, writeBufferSize: 33_554_432, blockSize: 16_384 };
-const formatKey = "format";
-/** The key under which a copy of a database keeps how far it is: no entry of the store itself. */
-export const copyPositionKey = "replica-position";
-/** The layout in which values are kept as `valueEncoding` says. */
-const format = "2";
-/** The layout before it: every value as UTF-8, which is read as it is. */
-const plainFormat = "1";
-
 /** Leftovers of snapshots and of questions for the lock; whoever holds the store may remove them. */
 export const snapshotPrefix = ".snapshot-";
 
@@ -58,13 +48,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const { MemoryLevel } = await import("memory-level");
     const store = new MemoryLevel<string, string>({ valueEncoding });
     await store.open();
-    await checkFormat(store);
+    await takeFormat(store);
     return store;
   }
   const store = await openFolder(options.dir, options.create ?? createLevel);
   try {
     if (options.create === undefined) await refuseCopy(store);
-    await checkFormat(store);
+    await takeFormat(store);
     return store;
   } catch (error) {
     await store.close();
@@ -104,22 +94,6 @@ export async function openFolder(dir: string, create: EngineMaker): Promise<Stor
 function gatewayErrorIn(error: unknown): GatewayError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof GatewayError) return cause;
   return undefined;
-}
-
-/**
- * Marks a store that is empty, or of the layout before, with the format, before anything else is written; refuses one that
- * another program or version has written.
- */
-async function checkFormat(store: Store): Promise<void> {
-  const found = await store.get(formatKey);
-  if (found === format) return;
-  const first = (await store.keys({ limit: 2 }).all()).find((key) => key !== copyPositionKey);
-  if (first === undefined || found === plainFormat) return store.put(formatKey, format, durably);
-  const got = found === undefined ? "none" : `\`${found.slice(0, 32)}\``;
-  throw new GatewayError(
-    "STATE_UNUSABLE",
-    `expected store format \`${format}\`, got ${got}; open it with the version that wrote it, or choose another folder`,
-  );
 }
 
 /** The new entry is synced in its parent, or a power cut could take the whole folder with it. */

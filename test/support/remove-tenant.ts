@@ -1,5 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { partRange, tenantRange } from "../../core/evidence/record/key-space.ts";
+import { growingFamilies } from "../../core/store/key-range.ts";
 import { openStore } from "../../core/store/open.ts";
 
 const pageSize = 4096;
@@ -7,7 +9,9 @@ const pageSize = 4096;
 /** Takes out of a data folder, with nothing running on it, everything that names a tenant: its keys and its mark. */
 export async function removeTenant(dir: string, tenant: string): Promise<void> {
   const store = await openStore({ dir, enabled: true });
-  await store.clear({ gte: `${tenant}/`, lt: `${tenant}0` }); // "0" follows "/"
+  for (const range of [tenantRange(tenant), ...growingFamilies.map((family) => partRange(tenant, family))]) {
+    await store.clear({ ...range });
+  }
   await store.close();
   const path = join(dir, "high-water");
   const pages = await readFile(path);

@@ -3,8 +3,21 @@ import { Agent, type Answer } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import type { RunningGateway } from "./gateway.ts";
 import { heldId } from "./held-site.ts";
-import { type Era, isSince, type KnownState, type Person, storedKey, storedPrincipal } from "./stored-state.ts";
+import {
+  type Era,
+  isSince,
+  type KnownState,
+  type Person,
+  stoppedPerson,
+  storedKey,
+  storedPrincipal,
+} from "./stored-state.ts";
 import { until, type WebhookReceiver } from "./webhook-receiver.ts";
+
+interface Caller {
+  readonly person?: Person;
+  readonly token?: string;
+}
 
 /** Lets happen to a gateway what can happen to one of its day. */
 export class StoredPast {
@@ -53,11 +66,12 @@ export class StoredPast {
   }
 
   async #stopSessions(): Promise<void> {
-    for (const label of ["stopped", "released"]) {
-      await this.#call({ word: label }, label);
+    const person = stoppedPerson(this.#era);
+    for (const label of ["released", "stopped"]) {
+      await this.#call({ word: label }, label, { person });
       const { id } = (await this.#sessions()).find((each) => each.label === label) ?? {};
       await this.#ask("rita", "POST", `sessions/${id}/kill`);
-      await this.#call({ word: "after" }, label);
+      await this.#call({ word: "after" }, label, { person });
       if (label === "released") await this.#ask("rita", "POST", `sessions/${id}/release`, { reason: "seen to" });
     }
   }
@@ -77,8 +91,8 @@ export class StoredPast {
   /** One is used once of twice, one used up, and one revoked. */
   async #issueTickets(): Promise<void> {
     this.#token = (await this.#issue(2)).token;
-    await this.#call({ ticket: 1 }, "tickets", this.#token);
-    await this.#call({ ticket: 2 }, "tickets", (await this.#issue(1)).token);
+    await this.#call({ ticket: 1 }, "tickets", { token: this.#token });
+    await this.#call({ ticket: 2 }, "tickets", { token: (await this.#issue(1)).token });
     await this.#ask("rita", "DELETE", `tickets/${(await this.#issue(1)).ticket.id}`, { reason: "not needed" });
   }
 
@@ -137,8 +151,8 @@ export class StoredPast {
     return new EvidenceReader(this.#gateway.adminUrl, storedKey("rita")).sessions();
   }
 
-  async #call(args: JsonObject, label: string, token?: string): Promise<Answer> {
-    const agent = new Agent(this.#gateway.url, storedKey("agent"), label, token);
+  async #call(args: JsonObject, label: string, { person = "agent", token }: Caller = {}): Promise<Answer> {
+    const agent = new Agent(this.#gateway.url, storedKey(person), label, token);
     return agent.call("echo", args).finally(() => agent.hangUp());
   }
 

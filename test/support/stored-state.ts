@@ -8,7 +8,7 @@ import { repositoryRoot } from "../check/source-tree.ts";
 import { runProgram } from "./program.ts";
 
 /** Stored formats in the order of time, each named by what it was the first to hold. */
-export const eras = ["signed", "reviewed", "metered", "watched", "plain"] as const;
+export const eras = ["signed", "reviewed", "metered", "watched", "plain", "packed"] as const;
 export type Era = (typeof eras)[number];
 
 /** Whether what `first` was the first to hold was there. */
@@ -16,12 +16,13 @@ export function isSince(era: Era, first: Era): boolean {
   return eras.indexOf(era) >= eras.indexOf(first);
 }
 
-export const people = ["agent", "other", "rita", "adam"] as const;
+export const people = ["agent", "other", "mika", "rita", "adam"] as const;
 export type Person = (typeof people)[number];
 
 export const roleOf: Readonly<Record<Person, Role>> = {
   agent: "operator",
   other: "operator",
+  mika: "operator",
   rita: "operator",
   adam: "admin",
 };
@@ -46,6 +47,11 @@ export interface KnownState {
   readonly manifests: readonly { readonly task: string }[];
   /** What each session met. */
   readonly taints: readonly { readonly session: string; readonly taints: readonly string[] }[];
+}
+
+/** Whose sessions were stopped: since `packed`, a stop also holds the principal's other sessions. */
+export function stoppedPerson(era: Era): Person {
+  return isSince(era, "packed") ? "mika" : "agent";
 }
 
 /** The key of somebody in every stored state: who reads them must be let in, years later too. */

@@ -1,9 +1,9 @@
 import { GatewayError } from "../../action/error.ts";
 import type { Random } from "../../action/id.ts";
-import { checkTenant } from "../../store/key-range.ts";
+import { checkTenant, listTenants } from "../../store/key-range.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
-import { type EvidenceStore, listTenants } from "../record/key-space.ts";
+import type { EvidenceStore } from "../record/key-space.ts";
 import { checkpointSigner, type NoteSigner } from "../tree/checkpoint.ts";
 import { TileTree } from "../tree/merkle.ts";
 import { ApprovalTracker } from "./approval-summary.ts";

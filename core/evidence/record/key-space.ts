@@ -1,8 +1,15 @@
-import type { AbstractBatchOptions, AbstractLevel, AbstractPutOptions } from "abstract-level";
-import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../../store/key-range.ts";
+import type { AbstractBatchOptions, AbstractPutOptions } from "abstract-level";
+import {
+  growingFamilies,
+  type KeyRange,
+  lastPart,
+  rangeOf,
+  type StringLevel,
+  tenantPrefix,
+} from "../../store/key-range.ts";
 
 /** The database as this folder uses it: string keys and values, atomic batches, strictly ordered ranges. */
-export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+export type EvidenceStore = StringLevel;
 
 /** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
 export const durably: WriteOptions = { sync: true };
@@ -33,10 +40,12 @@ export function publishedHeadsRange(): KeyRange {
  */
 export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
 type RecordPart = (typeof recordParts)[number];
+const growing: ReadonlySet<RecordPart> = new Set(growingFamilies);
 
 /** The key of a record, or of a part of it that can be erased. */
 export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
-  return `${tenantPrefix(tenant)}${part}/${sequence(seq)}`;
+  const before = growing.has(part) ? `{${part}}/${tenantPrefix(tenant)}` : `${tenantPrefix(tenant)}${part}/`;
+  return before + sequence(seq);
 }
 
 /** Every record of a tenant's chain, in order. */
@@ -46,7 +55,7 @@ export function recordRange(tenant: string): KeyRange {
 
 /** A part of every record of a tenant, in order. */
 export function partRange(tenant: string, part: RecordPart): KeyRange {
-  return rangeOf(`${tenantPrefix(tenant)}${part}/`);
+  return rangeOf(recordKey(tenant, 0, part).slice(0, -seqDigits));
 }
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */
@@ -160,19 +169,6 @@ export function tenantRange(tenant: string): KeyRange {
 /** The sequence number that a key ends with. */
 export function seqIn(key: string): number {
   return Number(lastPart(key));
-}
-
-/** Every tenant that has a key in the store. One look-up each, however many records they have. */
-export async function listTenants(store: EvidenceStore): Promise<string[]> {
-  const tenants: string[] = [];
-  let after = "";
-  for (;;) {
-    const [key] = await store.keys({ gt: after, limit: 1 }).all();
-    if (key === undefined) return tenants;
-    const slash = key.indexOf("/");
-    if (slash !== -1) tenants.push(decodeURIComponent(key.slice(0, slash)));
-    after = slash === -1 ? key : `${key.slice(0, slash)}0`; // "0" follows "/"
-  }
 }
 
 function sequence(number: number): string {

@@ -146,19 +146,24 @@ function nothingLeft(before: string): GatewayError {
 
 const recordsPerRange = 16_384;
 
-/** The ranges that a pruning deleted from: every key of the tenant but the records from `firstKept` on, in ranges of some megabytes. */
+/**
+ * The ranges that a pruning deleted from: every key of the tenant but the records from `firstKept` on, in ranges of some megabytes.
+ */
 function rangesBefore(tenant: string, firstKept: number): readonly KeyRange[] {
   if (firstKept === 0) return [];
   const whole = tenantRange(tenant);
   const ranges: KeyRange[] = [];
-  let gte = whole.gte;
+  let { gte } = whole;
   for (const part of recordParts.toSorted()) {
+    const { gte: first, lt: end } = partRange(tenant, part);
+    const isAmongOthers = whole.gte <= first && end <= whole.lt;
+    let from = isAmongOthers ? gte : first;
     for (let seq = 0; seq < firstKept; seq += recordsPerRange) {
       const lt = recordKey(tenant, Math.min(seq + recordsPerRange, firstKept), part);
-      ranges.push({ gte, lt });
-      gte = lt;
+      ranges.push({ gte: from, lt });
+      from = lt;
     }
-    gte = partRange(tenant, part).lt;
+    if (isAmongOthers) gte = end;
   }
   return [...ranges, { gte, lt: whole.lt }];
 }

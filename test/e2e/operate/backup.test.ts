@@ -193,7 +193,7 @@ describe("backups", () => {
     await site.call("deep", { [`name-${canary}`]: canary });
     await site.holdAndApprove("echo", { secret: canary });
     const text = await readFile(await make(), "utf8");
-    expect(text, "the private fields are in it, sealed").to.include("acme/disclosure/").and.to.include("acme/held/");
+    expect(text, "the private fields are in it, sealed").to.include("{disclosure}/acme/").and.to.include("acme/held/");
     const keys = join(root, "first", "data", "keys");
     const secrets = await Promise.all((await readdir(keys)).map((name) => readFile(join(keys, name), "utf8")));
     const lines = secrets

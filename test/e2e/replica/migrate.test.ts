@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +15,7 @@ import { type Ran, runProgram } from "../../support/program.ts";
 import { replicaStore } from "../../support/replica-store.ts";
 import { roundsOf } from "../../support/rounds.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
+import { storedKey, storedSecret, unpackStoredState } from "../../support/stored-state.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";
 
 const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
@@ -162,6 +163,42 @@ describe("gateway store migrate", () => {
     const inFolder = 'cd "$1" && shift && exec "$@"';
     return runProgram("sh", ["-c", inFolder, "sh", folder, process.execPath, program, ...args], "", env);
   }
+});
+
+describe("gateway store migrate, of a folder of an earlier store format", () => {
+  it("takes it as it is; the first replica that serves moves its records in the database", async () => {
+    const postgres = await PostgresServer.start();
+    const folder = await unpackStoredState("packed");
+    try {
+      const url = await postgres.createDatabase("gateway");
+      const secret = randomBytes(32).toString("hex");
+      const { config, env } = replicaStore({ url, secret, port: await freePort(), leaseMs: 2_000 });
+      const own = (await readFile(join(folder, "gateway.yaml"), "utf8")).replace(/^data_dir:.*\n/gm, "");
+      const text = `${own}\ndata_dir: data\n${config}\n`;
+      const variables = { ...env, HOOK: storedSecret };
+      await writeFile(join(folder, "gateway.yaml"), text);
+      const args = ["store", "migrate", "--config", join(folder, "gateway.yaml"), "--to", "postgres"];
+      const { code, stderr } = await runProgram(process.execPath, [program, ...args], "", variables);
+      expect(code, stderr).to.equal(0);
+      const recordsAt = async (prefix: string): Promise<number> => {
+        const where = `value IS NOT NULL AND encode(key, 'escape') LIKE '${prefix}%'`;
+        return Number((await postgres.sql(`SELECT count(*) FROM gateway_entry WHERE ${where}`, "gateway")).stdout);
+      };
+      const before = await recordsAt("acme/record/");
+      expect(before).to.be.above(0);
+      const replica = await startGateway({ config: text, folder, env: variables, ownProcess: true });
+      try {
+        expect(await new EvidenceReader(replica.adminUrl, storedKey("rita")).verify()).to.include({ ok: true });
+        expect(await recordsAt("acme/record/")).to.equal(0);
+        expect(await recordsAt("{record}/acme/")).to.be.at.least(before);
+      } finally {
+        await replica.stop();
+      }
+    } finally {
+      await postgres.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
 });
 
 async function makeCalls({ url }: RunningGateway): Promise<void> {

@@ -6,6 +6,7 @@ import { KeyFolder } from "../../../core/evidence/key/key-folder.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
+import { growingFamilies } from "../../../core/store/key-range.ts";
 import { BackupWorld } from "../../support/backup-world.ts";
 import { runCommand } from "../../support/command-host.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -86,12 +87,37 @@ describe("gateway restore", () => {
     await restored.close();
   });
 
+  it("brings back a backup of a store of an earlier format, whose records lay elsewhere", async () => {
+    const { store } = world.ledger;
+    const texts = await world.ledger.texts();
+    for (const family of growingFamilies) {
+      const start = `{${family}}/`;
+      for (const [key, value] of await store.iterator({ gte: start, lt: `${start}~` }).all()) {
+        const [, tenant, seq] = key.split("/");
+        await store.batch([
+          { type: "put", key: `${tenant}/${family}/${seq}`, value },
+          { type: "del", key },
+        ]);
+      }
+    }
+    await store.put("format", "2");
+    const file = await world.make();
+    await bringKeys();
+    expect(await restore(file)).to.have.property("code", 0);
+    const restored = LedgerWorld.at(target);
+    await restored.open();
+    expect((await restored.texts()).slice(0, texts.length)).to.deep.equal(texts);
+    await restored.act();
+    expect((await restored.ledger.verify("acme")).ok).to.equal(true);
+    await restored.close();
+  });
+
   describe("refuses, and writes nothing", () => {
     it("a backup that was changed, or cut [S70]", async () => {
       const file = await world.make();
       await bringKeys();
       const whole = await readFile(file);
-      const at = whole.indexOf("acme/record/") + 100;
+      const at = whole.indexOf("{record}/acme/") + 100;
       const changed = Buffer.from(whole);
       changed[at] = (changed[at] ?? 0) ^ 1;
       await writeFile(file, changed);
@@ -120,7 +146,7 @@ describe("gateway restore", () => {
     });
 
     it("a sealed backup of a chain that was not sound, whatever is accepted [S70]", async () => {
-      const [key] = (await world.ledger.store.keys({ gte: "acme/record/", limit: 1 }).all()) as [string];
+      const [key] = (await world.ledger.store.keys({ gte: "{record}/acme/", limit: 1 }).all()) as [string];
       await world.ledger.store.put(key, ((await world.ledger.store.get(key)) ?? "").replace("genesis", "Genesis"));
       const file = await world.make();
       await bringKeys();

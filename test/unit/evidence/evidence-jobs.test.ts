@@ -98,7 +98,7 @@ describe("EvidenceJobs", () => {
   });
 
   it("shows a job that failed with the reason: a chain that is broken is not pruned", async () => {
-    const [first] = await world.store.keys({ gte: "acme/record/", limit: 3 }).all();
+    const [first] = await world.store.keys({ gte: "{record}/acme/", limit: 3 }).all();
     await world.store.put(first ?? "", "{}");
     await jobs.begin("acme", "ann", { kind: "prune", before });
     await ended();

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { listTenants } from "../../../core/evidence/record/key-space.ts";
+import { listTenants } from "../../../core/store/key-range.ts";
 import { openStore, type Store } from "../../../core/store/open.ts";
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { SeenSequences } from "../../../core/trust/seen-sequence.ts";

@@ -1,8 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { MemoryLevel } from "memory-level";
 import {
-  listTenants,
   openKey,
   openRange,
   recordKey,
@@ -71,20 +69,4 @@ describe("evidence keys", () => {
       expect(() => recordKey("t", number)).to.throw(TypeError, "expected a sequence number");
     });
   }
-});
-
-describe("listTenants(store)", () => {
-  it("finds every tenant, and nothing that is not one", async () => {
-    const store = new MemoryLevel<string, string>();
-    const tenants = ["a", "a-b", "a.b", "a/b", "a0", "b", "ä", "epoch", "~", "!"];
-    await store.put("epoch", "1");
-    await store.put("format", "1");
-    for (const tenant of tenants) {
-      for (let seq = 0; seq < 3; seq++) await store.put(recordKey(tenant, seq), "");
-      await store.put(sessionKey(tenant, "s"), "");
-    }
-    expect(await listTenants(store))
-      .to.have.members(tenants)
-      .and.to.have.length(tenants.length);
-  });
 });

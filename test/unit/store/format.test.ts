@@ -1,0 +1,106 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Level } from "level";
+import { recordKey, recordRange } from "../../../core/evidence/record/key-space.ts";
+import { openStore } from "../../../core/store/open.ts";
+import { encodeValue } from "../../../core/store/value-encoding.ts";
+
+const tenants = ["acme", "a/b", "{record}", "~", "disclosure"];
+const families = ["record", "disclosure"] as const;
+/** More entries than one batch moves. */
+const records = 2_100;
+const text = JSON.stringify({ kind: "decision", prev_hash: "0".repeat(64) });
+
+function formerKey(tenant: string, part: string, seq: number): string {
+  return `${encodeURIComponent(tenant)}/${part}/${String(seq).padStart(16, "0")}`;
+}
+
+describe("a store of an earlier format", () => {
+  let dir: string;
+
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), "format-"));
+  });
+
+  afterEach(() => rm(dir, { recursive: true, force: true }));
+
+  async function whileRaw<T>(run: (raw: Level<string, Buffer>) => Promise<T>): Promise<T> {
+    const raw = new Level<string, Buffer>(join(dir, "state"), { valueEncoding: "buffer" });
+    return run(raw).finally(() => raw.close());
+  }
+
+  /** `moved` records of the first tenant lie where format 3 has them. */
+  async function write(format: string, value: Buffer, moved = 0): Promise<void> {
+    await whileRaw(async (raw) => {
+      await raw.put("format", Buffer.from(format));
+      await raw.put("epoch", Buffer.from("7"));
+      for (const [at, tenant] of tenants.entries()) {
+        const batch = raw
+          .batch()
+          .put(formerKey(tenant, "held", 1), value)
+          .put(formerKey(tenant, "tile/0", 0), value);
+        for (const part of families) {
+          for (let seq = 0; seq < (at === 0 ? records : 3); seq++) {
+            const isMoved = at === 0 && part === "record" && seq < moved;
+            batch.put(isMoved ? recordKey(tenant, seq) : formerKey(tenant, part, seq), value);
+          }
+        }
+        await batch.write();
+      }
+    });
+  }
+
+  for (const [format, value, moved] of [
+    ["1", Buffer.from(text), 0],
+    ["2", encodeValue(text), 0],
+    ["3 from 2", encodeValue(text), 1],
+    ["3 from 2", encodeValue(text), 1_500],
+    ["3 from 2", encodeValue(text), records],
+  ] as const) {
+    it(`is brought to this one from \`${format}\`, ${moved} records of which are moved`, async () => {
+      await write(format, value, moved);
+      const store = await openStore({ dir, enabled: true });
+      expect(await store.values(recordRange("acme")).all()).to.deep.equal(Array(records).fill(text));
+      await store.close();
+      const found = await whileRaw((raw) => raw.iterator().all());
+      const expected = [
+        ["epoch", Buffer.from("7")],
+        ["format", Buffer.from("3")],
+        ...tenants.flatMap((tenant, at) => [
+          [formerKey(tenant, "held", 1), value],
+          [formerKey(tenant, "tile/0", 0), value],
+          ...families.flatMap((part) =>
+            Array.from({ length: at === 0 ? records : 3 }, (_, seq) => [recordKey(tenant, seq, part), value]),
+          ),
+        ]),
+      ] as [string, Buffer][];
+      expect(new Map(found.map(([key, bytes]) => [key, bytes.toString("hex")]))).to.deep.equal(
+        new Map(expected.map(([key, bytes]) => [key, bytes.toString("hex")])),
+      );
+    });
+  }
+
+  it("is moved no second time: what lies where records lay before is left alone", async () => {
+    await (await openStore({ dir, enabled: true })).close();
+    await whileRaw((raw) => raw.put(formerKey("acme", "record", 0), Buffer.from("x")));
+    const store = await openStore({ dir, enabled: true });
+    expect(await store.get(formerKey("acme", "record", 0))).to.equal("x");
+    await store.close();
+  });
+});
+
+describe("the families of records", () => {
+  it("lie behind the other keys of every tenant whose name begins with no `~`", () => {
+    for (const tenant of tenants) {
+      for (const part of families) {
+        for (const other of tenants.filter((each) => each !== "~")) {
+          expect(recordKey(tenant, 0, part) > `${encodeURIComponent(other)}/tile/`, `${tenant}, ${other}`).to.equal(
+            true,
+          );
+        }
+      }
+    }
+  });
+});

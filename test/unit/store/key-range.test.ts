@@ -1,0 +1,28 @@
+import { expect } from "chai";
+import { MemoryLevel } from "memory-level";
+import { recordKey, sessionKey } from "../../../core/evidence/record/key-space.ts";
+import { listTenants } from "../../../core/store/key-range.ts";
+
+describe("listTenants(store)", () => {
+  it("finds every tenant, and nothing that is not one", async () => {
+    const store = new MemoryLevel<string, string>();
+    const tenants = ["a", "a-b", "a.b", "a/b", "a0", "b", "ä", "epoch", "~", "!"];
+    await store.put("epoch", "1");
+    await store.put("format", "1");
+    for (const tenant of tenants) {
+      for (let seq = 0; seq < 3; seq++) await store.put(recordKey(tenant, seq), "");
+      await store.put(sessionKey(tenant, "s"), "");
+    }
+    expect(await listTenants(store))
+      .to.have.members(tenants)
+      .and.to.have.length(tenants.length);
+  });
+
+  it("finds a tenant of whom only records are left", async () => {
+    const store = new MemoryLevel<string, string>();
+    await store.put(sessionKey("b", "s"), "");
+    for (const tenant of ["a", "c/d"]) await store.put(recordKey(tenant, 1), "");
+    await store.put(recordKey("e", 1, "disclosure"), "");
+    expect(await listTenants(store)).to.have.members(["a", "b", "c/d", "e"]);
+  });
+});
