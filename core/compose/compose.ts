@@ -281,7 +281,8 @@ async function openEvidence(
 ): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
   const outerMark = state.mark === null ? null : await OuterMark.open(state.mark, dataDir);
-  const store = await (owned?.openStore() ?? openStore({ dir: dataDir, enabled: state.enabled }));
+  const onMoved = (entries: number): void => log.info({ entries }, "store_format_moved");
+  const store = await (owned?.openStore(onMoved) ?? openStore({ dir: dataDir, enabled: state.enabled, onMoved }));
   const holdsLock = lockWatch(store, dataDir, state.enabled);
   const ports = {
     store,

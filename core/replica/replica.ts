@@ -7,6 +7,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
 import type { HighWater } from "../evidence/chain/high-water.ts";
 import type { Log } from "../observe/log.ts";
+import type { OnMoved } from "../store/format.ts";
 import { openFolder, openStore, type Store } from "../store/open.ts";
 import { connectToOwner, type Door, ReplicaChannel, type ReplicaPort, replicaPorts } from "./channel.ts";
 import { type LeaseClaim, type LeaseRow, ReplicaDatabase } from "./database.ts";
@@ -42,7 +43,7 @@ export interface Ownership {
   /** Resolves when another replica owns the store. */
   readonly lost: Promise<void>;
   readonly marks: HighWater;
-  openStore(): Promise<Store>;
+  openStore(onMoved: OnMoved): Promise<Store>;
   /** False where another replica may own the store by now. */
   isHeld(): boolean;
   /** Gives a new key file to the other replicas. Durable when it resolves. */
@@ -155,7 +156,7 @@ export class Replica {
     return {
       lost,
       marks,
-      openStore: () => openStore({ dir, enabled: true, create }),
+      openStore: (onMoved) => openStore({ dir, enabled: true, create, onMoved }),
       isHeld: parts.isHeld,
       shareKey: (path) => this.#keys.add(lease.claim, path),
       takePort: async (port) => {

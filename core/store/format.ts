@@ -18,16 +18,20 @@ const formerFormats = ["1", "2", movingFormat];
 
 const maxBatchBytes = 4_194_304;
 const maxBatchEntries = 2_000;
+const entriesPerReport = 50_000;
+
+/** Called now and then with the number of entries that were moved so far, and once all are. */
+export type OnMoved = (entries: number) => void;
 
 /**
  * Marks a store that is empty with the format, before anything else is written, and brings one of an earlier format to it:
  * durably and in steps, so that one that was interrupted goes on at the next opening. Refuses a store that another program or
  * version has written, unchanged.
  */
-export async function takeFormat(store: StringLevel): Promise<void> {
+export async function takeFormat(store: StringLevel, onMoved: OnMoved = () => undefined): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
-  if (found !== undefined && formerFormats.includes(found)) return moveFamilies(store);
+  if (found !== undefined && formerFormats.includes(found)) return moveFamilies(store, onMoved);
   const first = (await store.keys({ limit: 2 }).all()).find((key) => key !== copyPositionKey);
   if (first === undefined) return store.put(formatKey, format, durably);
   const got = found === undefined ? "none" : `\`${found.slice(0, 32)}\``;
@@ -37,16 +41,24 @@ export async function takeFormat(store: StringLevel): Promise<void> {
   );
 }
 
-async function moveFamilies(store: StringLevel): Promise<void> {
+async function moveFamilies(store: StringLevel, onMoved: OnMoved): Promise<void> {
   await store.put(formatKey, movingFormat, durably);
+  let [moved, reported] = [0, 0];
+  const take = (entries: number): void => {
+    moved += entries;
+    if (moved - reported < entriesPerReport) return;
+    reported = moved;
+    onMoved(moved);
+  };
   for (const tenant of await listTenants(store)) {
-    for (const family of growingFamilies) await moveFamily(store, tenant, family);
+    for (const family of growingFamilies) await moveFamily(store, tenant, family, take);
   }
   await store.put(formatKey, format, durably);
+  onMoved(moved);
 }
 
-/** Moves the bytes of values, not what they say. */
-async function moveFamily(store: StringLevel, tenant: string, family: string): Promise<void> {
+/** Moves the bytes of values, not what they say; `onBatch` gets the number of entries in each batch. */
+async function moveFamily(store: StringLevel, tenant: string, family: string, onBatch: OnMoved): Promise<void> {
   const asBytes = { valueEncoding: "buffer" } as const;
   const range = rangeOf(`${tenantPrefix(tenant)}${family}/`);
   const after = `{${family}}/${tenantPrefix(tenant)}`;
@@ -56,6 +68,7 @@ async function moveFamily(store: StringLevel, tenant: string, family: string): P
   const write = async (): Promise<void> => {
     const dels = former.map((key) => ({ type: "del", key }) as const);
     await store.batch<string, Buffer>([...puts, ...dels], asBytes);
+    onBatch(puts.length);
     [puts, former, bytes] = [[], [], 0];
   };
   for await (const [key, value] of store.iterator<string, Buffer>({ ...range, ...asBytes })) {

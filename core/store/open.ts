@@ -5,7 +5,7 @@ import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
-import { copyPositionKey, takeFormat } from "./format.ts";
+import { copyPositionKey, type OnMoved, takeFormat } from "./format.ts";
 import type { KeyRange, StringLevel } from "./key-range.ts";
 import { whileOptimizing } from "./optimizer.ts";
 import { keepFilesPrivate } from "./private-file.ts";
@@ -21,6 +21,8 @@ export interface StoreOptions {
   readonly enabled: boolean;
   /** Makes the engine on disk; left out: LevelDB alone. */
   readonly create?: EngineMaker;
+  /** Told how far a store of an earlier format is brought to this one, which takes a minute for a million records. */
+  readonly onMoved?: OnMoved;
 }
 
 /** Makes an engine for a folder, with the settings of LevelDB. */
@@ -54,7 +56,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const store = await openFolder(options.dir, options.create ?? createLevel);
   try {
     if (options.create === undefined) await refuseCopy(store);
-    await takeFormat(store);
+    await takeFormat(store, options.onMoved);
     return store;
   } catch (error) {
     await store.close();

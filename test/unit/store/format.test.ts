@@ -1,11 +1,16 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Level } from "level";
-import { recordKey, recordRange } from "../../../core/evidence/record/key-space.ts";
+import { partRange, recordKey, recordRange } from "../../../core/evidence/record/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { encodeValue } from "../../../core/store/value-encoding.ts";
+import { roundsOf } from "../../support/rounds.ts";
+
+const opener = new URL("../../../core/store/open.js", import.meta.url).href;
 
 const tenants = ["acme", "a/b", "{record}", "~", "disclosure"];
 const families = ["record", "disclosure"] as const;
@@ -61,7 +66,9 @@ describe("a store of an earlier format", () => {
   ] as const) {
     it(`is brought to this one from \`${format}\`, ${moved} records of which are moved`, async () => {
       await write(format, value, moved);
-      const store = await openStore({ dir, enabled: true });
+      const moves: number[] = [];
+      const store = await openStore({ dir, enabled: true, onMoved: (entries) => moves.push(entries) });
+      expect(moves.at(-1)).to.equal(2 * records - moved + 2 * 3 * (tenants.length - 1));
       expect(await store.values(recordRange("acme")).all()).to.deep.equal(Array(records).fill(text));
       await store.close();
       const found = await whileRaw((raw) => raw.iterator().all());
@@ -82,10 +89,36 @@ describe("a store of an earlier format", () => {
     });
   }
 
+  it("is brought to this one by whoever opens it after openings that were killed", async () => {
+    await write("2", encodeValue(text));
+    const script = `import { openStore } from ${JSON.stringify(opener)};
+      await openStore({ dir: ${JSON.stringify(dir)}, enabled: true });`;
+    const states: string[] = [];
+    for (let kills = 0; kills < roundsOf(6, 200); kills++) {
+      const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { stdio: "ignore" });
+      const exited = once(child, "exit");
+      // Some at once, some amid their batches, some when all is done.
+      const killing = setTimeout(() => child.kill("SIGKILL"), Math.random() * 400);
+      await exited;
+      clearTimeout(killing);
+      states.push(String(await whileRaw((raw) => raw.get("format"))));
+    }
+    const store = await openStore({ dir, enabled: true });
+    expect(states).to.satisfy((each: string[]) => each.every((state) => ["2", "3 from 2", "3"].includes(state)));
+    for (const part of families) {
+      const values = await store.values(partRange("acme", part)).all();
+      expect(values, part).to.deep.equal(Array(records).fill(text));
+    }
+    expect(await store.keys({ gte: "acme/", lt: "acme0" }).all()).to.have.length(2);
+    await store.close();
+  });
+
   it("is moved no second time: what lies where records lay before is left alone", async () => {
     await (await openStore({ dir, enabled: true })).close();
     await whileRaw((raw) => raw.put(formerKey("acme", "record", 0), Buffer.from("x")));
-    const store = await openStore({ dir, enabled: true });
+    const moves: number[] = [];
+    const store = await openStore({ dir, enabled: true, onMoved: (entries) => moves.push(entries) });
+    expect(moves).to.deep.equal([]);
     expect(await store.get(formerKey("acme", "record", 0))).to.equal("x");
     await store.close();
   });
