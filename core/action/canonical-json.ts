@@ -59,7 +59,7 @@ function* canonicalPieces(value: Json): Generator<string> {
 /** Yields what `writeValue` returns: the text of a large value is not in memory as a whole. */
 function* writePieces(value: Json): Generator<string> {
   if (typeof value !== "object" || value === null) {
-    yield* textPieces(writeValue(value));
+    yield* scalarPieces(value);
     return;
   }
   const isArray = Array.isArray(value);
@@ -78,6 +78,10 @@ function* writePieces(value: Json): Generator<string> {
     if (isPiece) yield* writePieces(member);
   }
   yield text + (isArray ? "]" : "}");
+}
+
+function scalarPieces(value: Json): Generator<string> {
+  return isOrdered(value) ? jsonPieces(value) : textPieces(writeValue(value));
 }
 
 /** Characters from which on a text is hashed in pieces. */

@@ -37,8 +37,7 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   if (typeof data !== "string" && !isUtf8(data)) throw notUtf8();
   const text =
     typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
-  if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
-  const members = scanText(text, bounds, false);
+  const { members } = scanText(text, bounds, false);
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
@@ -48,6 +47,27 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   // Of two members with one name `JSON.parse` keeps the last: fewer are left than were written.
   if (members !== countMembers(value)) throw fullFault(text, bounds, "duplicate key");
   return value;
+}
+
+/** Characters from which on a text is read in several turns, and of which so many are scanned in one. */
+const longText = 262_144;
+
+/** Reads a decoded text as `parseStrictJson` does, from the next turn on. `JSON.parse` has a turn to itself. */
+export async function parseJsonInTurns(text: string, bounds: JsonBounds, turns: Turns): Promise<Json> {
+  await turns.next();
+  if (text.length < longText) return parseStrictJson(text, bounds);
+  const members = await scanInTurns(text, bounds, false, turns);
+  let value: Json | undefined;
+  let fault = "duplicate key";
+  try {
+    value = JSON.parse(text) as Json;
+  } catch (cause) {
+    fault = syntaxFault(cause as SyntaxError);
+  }
+  await turns.next();
+  if (value !== undefined && members === countMembers(value)) return value;
+  await scanInTurns(text, bounds, true, turns);
+  throw new GatewayError("MALFORMED_JSON", fault);
 }
 
 /** Returns the text of bytes, for `parseStrictJson`. Rejects with MALFORMED_JSON where they are no UTF-8. */
@@ -115,7 +135,10 @@ interface Scan {
   /** The keys of each level so far; null where duplicates are not looked for. */
   readonly keys: Set<string>[] | null;
   nodes: number;
+  /** Members of objects so far; -1 where the text is not JSON. */
   members: number;
+  /** The offset of the next token; -1 where the text is not JSON. */
+  at: number;
   /** The token that may come next; a closing bracket may always, as far as a scan is concerned. */
   expected: "value" | "key" | "colon" | "comma";
   /** The place of the first suspect escape behind what was read; -1 before it is looked for. */
@@ -124,15 +147,42 @@ interface Scan {
 
 /**
  * Finds what `JSON.parse` lets through, but for duplicate keys. Runs first, so the size is bounded before anything is
- * built. Returns the number of members, or -1 where the text is not JSON, which is left for `JSON.parse` to name: no more
- * is read of it than `JSON.parse` would. `isFull`: reads every string, and finds duplicate keys and bad escapes too.
+ * built. Counts the members, or -1 where the text is not JSON, which is left for `JSON.parse` to name: no more is read of it
+ * than `JSON.parse` would. `isFull`: reads every string, and finds duplicate keys and bad escapes too. `end`: the offset
+ * behind which no token begins that is read now; `scan` is then passed again.
  */
-function scanText(text: string, bounds: JsonBounds, isFull: boolean): number {
-  const keys = isFull ? [] : null;
-  const scan: Scan = { text, bounds, open: [], keys, nodes: 0, members: 0, expected: "value", suspect: -1 };
-  let at = 0;
-  while (at !== -1 && at < text.length) at = scanToken(scan, text.charCodeAt(at), at);
-  return at === -1 ? -1 : scan.members;
+function scanText(
+  text: string,
+  bounds: JsonBounds,
+  isFull: boolean,
+  end: number = text.length,
+  scan: Scan = {
+    text,
+    bounds,
+    open: [],
+    keys: isFull ? [] : null,
+    nodes: 0,
+    members: 0,
+    at: 0,
+    expected: "value",
+    suspect: -1,
+  },
+): Scan {
+  if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
+  let { at } = scan;
+  while (at !== -1 && at < end) at = scanToken(scan, text.charCodeAt(at), at);
+  scan.at = at;
+  if (at === -1) scan.members = -1;
+  return scan;
+}
+
+/** Returns the members that `scanText` counts, in a turn behind the scan. */
+async function scanInTurns(text: string, bounds: JsonBounds, isFull: boolean, turns: Turns): Promise<number> {
+  const scan = scanText(text, bounds, isFull, longText);
+  for (await turns.next(); scan.at !== -1 && scan.at < text.length; await turns.next()) {
+    scanText(text, bounds, isFull, Math.min(scan.at + longText, text.length), scan);
+  }
+  return scan.members;
 }
 
 /** Scans the token or the white space that begins at `at`. Returns the offset behind it; -1 where it may not stand there. */

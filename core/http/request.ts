@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { decodeJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { decodeJsonInTurns, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { Turns } from "../action/turns.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
@@ -196,10 +196,8 @@ export async function readGatewayBody(
   // Now rather than when it is written: others of its key may come before that.
   share.spendStored(principal, bytes.length);
   const turns = new Turns(() => share.pause(principal));
-  const text = await decodeJsonInTurns(bytes, turns);
+  const value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), limits.json, turns);
   await turns.next();
-  const value = parseStrictJson(text, limits.json);
-  await share.pause(principal);
   return value;
 }
 

@@ -29,6 +29,8 @@ export interface Exchange {
   readonly meta?: JsonObject;
   /** The header of that name, where the transport has headers. */
   readonly traceparent?: string;
+  /** Resolves in a later turn of the event loop: a large request is sent, and a large response read, over several of them. */
+  readonly pause?: () => Promise<void>;
   /** On abort, the upstream is asked to stop and the promise rejects with the signal's reason. */
   readonly signal?: CancelSignal;
   /**

@@ -13,6 +13,7 @@ import {
   misdirected,
   type ReplyBounds,
   readReply,
+  readReplyInTurns,
   type TransportListener,
 } from "./transport.ts";
 
@@ -21,6 +22,8 @@ const maxErrorBytes = 65_536;
 const deleteGraceMs = 1_000;
 /** The time an answered stream may take to end, so that its socket can be reused. */
 const lingerMs = 1_000;
+/** Characters from which on a request is sent, and a response read, over several turns of the event loop. */
+const longText = 262_144;
 const sessionPattern = /^[\x21-\x7e]{1,1024}$/;
 
 interface HttpTransportOptions {
@@ -65,7 +68,11 @@ export class HttpTransport implements McpTransport {
     const mirrored = flight.request.params?._meta === undefined ? [] : mirrorHeaders(flight.request, paramHeaders);
     const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
     if (flight.exchange.traceparent !== undefined) headers.push("traceparent", flight.exchange.traceparent);
-    client.send({ method: "POST", headers, body: JSON.stringify(flight.request) }, stream.call);
+    const post = { method: "POST", headers, body: JSON.stringify(flight.request) } as const;
+    const { pause } = flight.exchange;
+    if (pause === undefined || post.body.length < longText) client.send(post, stream.call);
+    // It is encoded in a turn of its own; a flight that was ended meanwhile is not sent.
+    else void pause().then(() => stream.call.isDone || client.send(post, stream.call));
   }
 
   post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {
@@ -232,9 +239,26 @@ class RequestStream implements CallListener {
       this.#onRefusal(body);
       return;
     }
+    const { pause } = this.#flight.exchange;
+    if (pause !== undefined && typeof body === "string" && body.length >= longText) {
+      void this.#readLong(body, pause);
+      return;
+    }
     const read = readReply(body, this.#bounds);
-    if (read.kind !== "response") throw new GatewayError("UPSTREAM_INVALID", `expected an answer, got a ${read.kind}`);
+    if (read.kind !== "response") throw noAnswer(read);
     this.#flight.settle({ response: read.message });
+  }
+
+  /** Settles the flight with a complete response: the time until its turn comes is not the upstream's. */
+  async #readLong(text: string, pause: () => Promise<void>): Promise<void> {
+    this.#flight.liftDeadline();
+    try {
+      const read = await readReplyInTurns(text, this.#bounds, pause);
+      if (read.kind !== "response") throw noAnswer(read);
+      this.#flight.settle({ response: read.message });
+    } catch (error) {
+      this.onFault(GatewayError.from(error));
+    }
   }
 
   onFault(error: GatewayError): void {
@@ -299,4 +323,8 @@ class RequestStream implements CallListener {
     if (!hasResponse) this.call.stop();
     else if (!this.call.isDone) setTimeout(() => this.call.stop(), lingerMs).unref();
   };
+}
+
+function noAnswer({ kind }: JsonRpcMessage): GatewayError {
+  return new GatewayError("UPSTREAM_INVALID", `expected an answer, got a ${kind}`);
 }

@@ -7,7 +7,8 @@ import {
   type JsonRpcResponse,
   readJsonRpc,
 } from "../action/json-rpc.ts";
-import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
+import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { Turns } from "../action/turns.ts";
 import type { Exchange } from "./connection.ts";
 
 /** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
@@ -168,8 +169,26 @@ export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonR
   try {
     return readJsonRpc(parseStrictJson(data, bounds.json));
   } catch (cause) {
-    throw new GatewayError("UPSTREAM_INVALID", GatewayError.from(cause).publicMessage, { cause });
+    throw unreadableReply(cause);
   }
+}
+
+/** Parses a long message as `readReply` does, over several turns. `pause` resolves in the next one. */
+export async function readReplyInTurns(
+  text: string,
+  bounds: ReplyBounds,
+  pause: () => Promise<void>,
+): Promise<JsonRpcMessage> {
+  if (text.length > bounds.bytes) throw oversizedReply(bounds);
+  try {
+    return readJsonRpc(await parseJsonInTurns(text, bounds.json, new Turns(pause)));
+  } catch (cause) {
+    throw unreadableReply(cause);
+  }
+}
+
+function unreadableReply(cause: unknown): GatewayError {
+  return new GatewayError("UPSTREAM_INVALID", GatewayError.from(cause).publicMessage, { cause });
 }
 
 export function oversizedReply(bounds: ReplyBounds): GatewayError {

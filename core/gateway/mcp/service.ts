@@ -215,7 +215,7 @@ async function dispatch(
   const response = await send(parts, open, connection, permission, trace);
   parts.fairShare.mainThread.resume(open.caller.principal);
   const answer = answerOf(response);
-  // It was parsed in this turn, and takes as long to judge.
+  // It may have been parsed in this turn, and takes as long to judge.
   if (isLarge(answer.output)) await parts.fairShare.pause(open.caller.principal);
   return answer;
 }
@@ -243,6 +243,7 @@ async function send(
   const exchange: Exchange = {
     meta: steeringMeta(meta, trace),
     ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
+    pause: () => parts.fairShare.pause(caller.principal),
     signal: cancellation,
     onNotification: (note) => {
       lane ??= new NotificationLane();

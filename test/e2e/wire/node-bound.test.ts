@@ -50,6 +50,26 @@ describe("the number of values in a body [S76]", () => {
     });
   }
 
+  it("is bounded behind megabytes too, which are read over several turns, and so are levels and names [S76]", async () => {
+    const text = "lorem ipsum ".repeat(150_000);
+    const effects = await effectsOf(world, async () => {
+      for (const [more, said] of [
+        [`"list":[${"0,".repeat(10_000)}0]`, tooWide],
+        [`"a":${"[".repeat(100)}${"]".repeat(100)}`, "expected at most 64 levels, got more at offset "],
+        ['"a":1,"\\u0061":2', "duplicate key `a` at offset "],
+        ['"a":-0', "negative zero at offset "],
+        ['"a":1', "malformed JSON: unexpected "],
+      ] as const) {
+        const end = more === '"a":1' ? "" : "}";
+        const { status, body } = await post(world, echoCall(`{"text":"${text}",${more}${end}`));
+        expect(status).to.equal(400);
+        expect(body).to.include(said);
+      }
+    });
+    expect(effects).to.deep.equal(nothing);
+    expect((await post(world, echoCall(`{"text":"${text}"}`))).body).to.include(text);
+  });
+
   it("may be 10,000 in a tool call, and no more", async () => {
     // Outside the list: the message's four members, the call's two, and `list`.
     const callOf = (count: number): string => echoCall(`{"list":[${"0,".repeat(count - 1)}0]}`);

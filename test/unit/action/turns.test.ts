@@ -1,9 +1,16 @@
 import { expect } from "chai";
+import fc from "fast-check";
 import { canonicalSha256, canonicalSha256InTurns } from "../../../core/action/canonical-json.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import { fingerprint, fingerprintInTurns } from "../../../core/action/fingerprint.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { sharedJson, sharedJsonInTurns } from "../../../core/action/json-pieces.ts";
-import { decodeJsonInTurns, parseStrictJson } from "../../../core/action/strict-json.ts";
+import {
+  decodeJsonInTurns,
+  type JsonBounds,
+  parseJsonInTurns,
+  parseStrictJson,
+} from "../../../core/action/strict-json.ts";
 import { Turns } from "../../../core/action/turns.ts";
 import { makeAction } from "../../support/action.ts";
 
@@ -70,5 +77,127 @@ describe("Turns", () => {
     const text = await decodeJsonInTurns(Buffer.from("\ufeff{}"), turns);
     const bounds = { depth: 8, nodes: 8, stringLength: 8, reader: "exact" } as const;
     expect(() => parseStrictJson(text, bounds)).to.throw("expected no byte order mark");
+  });
+});
+
+describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
+  const bounds: JsonBounds = { depth: 12, nodes: 80_000, stringLength: 300_000, reader: "exact" };
+  let turns: Turns;
+  let pauses = 0;
+  beforeEach(() => {
+    pauses = 0;
+    turns = new Turns(async () => void pauses++);
+  });
+
+  function atOnce(text: string): unknown {
+    try {
+      return parseStrictJson(text, bounds);
+    } catch (cause) {
+      return messageOf(cause);
+    }
+  }
+
+  const inTurns = (text: string): Promise<unknown> => parseJsonInTurns(text, bounds, turns).catch(messageOf);
+
+  function messageOf(cause: unknown): string {
+    const { code, message } = GatewayError.from(cause);
+    return `${code} ${message}`;
+  }
+
+  const filler = `[${'"0123456789 \\u00e9 \\n",12.5,{"a":true},'.repeat(9_000)}null]`;
+  const around: readonly ((part: string) => string)[] = [
+    (part) => `[${part},${filler}]`,
+    (part) => `[${filler},${part}]`,
+    (part) => `{"before":${filler},"part":${part},"text":"${"x".repeat(290_000)}"}`,
+  ];
+
+  it("reads the same value", async () => {
+    for (const part of ["1", '"\\ud83d\\ude00"', '{"__proto__":{"a":1},"b":[]}', '[[],{}," "]', " \n 0.5\t"]) {
+      for (const put of around) {
+        const text = put(part);
+        expect(await inTurns(text))
+          .to.deep.equal(JSON.parse(text))
+          .and.deep.equal(atOnce(text));
+      }
+    }
+    expect(
+      Object.hasOwn(((await inTurns(`[{"__proto__":1},${filler}]`)) as object[])[0] as object, "__proto__"),
+    ).to.equal(true);
+  });
+
+  it("refuses the same with the same words, wherever it stands", async () => {
+    const deep = `${"[".repeat(12)}${"]".repeat(12)}`;
+    const twice = '{"k":1,"\\u006b":2}';
+    const faults = [
+      ...[
+        twice,
+        deep,
+        `"${"y".repeat(300_001)}"`,
+        `[${"0,".repeat(80_000)}0]`,
+        "[1e400]",
+        "-0",
+        '"\\ud800"',
+        '"\\u0000"',
+      ],
+      ...[
+        '"\\x"',
+        '"\u0001"',
+        "01",
+        "nul",
+        "[1,]",
+        '{"a"}',
+        '{"a":1,}',
+        "[",
+        "]",
+        "",
+        '"never ended',
+        "{} {}",
+        "\ufeff1",
+      ],
+      // Two faults: the one that is found first is the same.
+      ...[`[${twice},-0]`, `[${deep},${twice}]`, `[${twice},nul]`, `["\\x",${twice}]`],
+    ];
+    for (const part of faults) {
+      for (const put of around) {
+        const text = put(part);
+        const expected = atOnce(text);
+        expect(expected, part.slice(0, 40)).to.be.a("string");
+        expect(await inTurns(text), part.slice(0, 40)).to.equal(expected);
+      }
+    }
+    expect(await inTurns(`\ufeff${filler}`)).to.equal("MALFORMED_JSON malformed JSON: expected no byte order mark");
+    expect(await inTurns(`${filler} ${filler}`)).to.equal(atOnce(`${filler} ${filler}`));
+  });
+
+  it("agrees about texts of which one character is another", async () => {
+    const place = fc.tuple(fc.nat({ max: filler.length - 1 }), fc.constantFrom(...'"\\{}[]:,0-eu \n'));
+    await fc.assert(
+      fc.asyncProperty(place, async ([at, other]) => {
+        const text = filler.slice(0, at) + other + filler.slice(at + 1);
+        expect(await inTurns(text)).to.deep.equal(atOnce(text));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("lets others have the thread before, after each quarter of a megabyte of the scan, and around the parser", async () => {
+    const text = `[${'"0123456789",'.repeat(80_000)}0]`;
+    const wide = { ...bounds, nodes: 100_000 };
+    await parseJsonInTurns(text, wide, turns);
+    expect(pauses).to.equal(1 + Math.ceil(text.length / 262_144) + 1);
+  });
+
+  it("scans no further than to what is refused, and builds nothing then", async () => {
+    expect(await inTurns(`[${"[".repeat(12)}${"]".repeat(12)},${filler}]`)).to.include("expected at most 12 levels");
+    expect(pauses).to.equal(1);
+    pauses = 0;
+    expect(await inTurns(`[${filler},${filler},-0]`)).to.include("negative zero");
+    expect(pauses).to.equal(1 + Math.floor((filler.length * 2) / 262_144));
+  });
+
+  it("reads a short one in one turn", async () => {
+    expect(await inTurns('{"a":[1]}')).to.deep.equal({ a: [1] });
+    expect(await inTurns('{"a":1,"a":2}')).to.equal(atOnce('{"a":1,"a":2}'));
+    expect(pauses).to.equal(2);
   });
 });
