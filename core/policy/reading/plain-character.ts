@@ -29,8 +29,16 @@ export interface PlainCharacter {
 const known = new Map<number, PlainCharacter | null>();
 /** Fewer than there are: a text of all of them does not stay in memory. */
 const maxKnown = 16_384;
-/** By code unit: 1 for what is known to be read as it stands, as nearly all is that texts of other scripts are made of. */
+/**
+ * By code unit: 1 for what is known to be read as it stands, as nearly all is that texts of other scripts are made of. Never
+ * for half a character.
+ */
 const standing = new Uint8Array(0x10000);
+
+/** True for a code unit of which is known that `plainCharacter` returns null for it, whatever stands beside it. */
+export function isKnownToStand(unit: number): boolean {
+  return standing[unit] === 1;
+}
 
 /**
  * Returns the ASCII characters that a reader takes a character for: digits of every script, full-width and mathematical
@@ -41,7 +49,7 @@ export function plainCharacter(code: number): PlainCharacter | null {
   let plain = known.get(code);
   if (plain === undefined) {
     plain = read(String.fromCodePoint(code), code);
-    if (plain === null && code < standing.length) standing[code] = 1;
+    if (plain === null && code < standing.length && (code & 0xf800) !== 0xd800) standing[code] = 1;
     else if (known.size < maxKnown) known.set(code, plain);
   }
   return plain;

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Redaction } from "../../action/policy.ts";
-import { plainCharacter } from "./plain-character.ts";
+import { isKnownToStand, plainCharacter } from "./plain-character.ts";
 
 /** Code units around a place that are read with it: a private key fits. */
 export const reach = 4_096;
@@ -40,10 +40,17 @@ export function oddRanges(text: string): readonly TextRange[] {
   );
 }
 
-/** The place of the next character that not everybody reads as it stands; the length of the text where there is none. */
+/**
+ * The place of the next character that not everybody may read as it stands; the length of the text where there is none. Passes
+ * over those of other scripts of which is known that everybody does, as far as they are near to one another.
+ */
 function nextOdd(text: string, from: number): number {
-  const near = Math.min(text.length, from + nearby);
-  for (let at = from; at < near; at++) if (kindsAt(text, at) === 0) return at;
+  let near = Math.min(text.length, from + nearby);
+  for (let at = from; at < near; at++) {
+    if (kindsAt(text, at) !== 0) continue;
+    if (!isKnownToStand(text.charCodeAt(at))) return at;
+    near = Math.min(text.length, at + nearby);
+  }
   odd.lastIndex = near;
   return odd.test(text) ? odd.lastIndex - 1 : text.length;
 }

@@ -64,6 +64,15 @@ describe("oddRanges(text)", () => {
       expect(oddRanges(text.repeat(5_000)), text).to.deep.equal([]);
     }
   });
+
+  it("finds one behind others of its script, and one of which a half stood alone before", () => {
+    for (const letters of ["\u0436", "\u0436 ".repeat(40), "\u0436".repeat(70_000)]) {
+      expect(oddRanges(letters)).to.deep.equal([]);
+      expect(oddRanges(`${letters}a\u0430`), `${letters.length}`).to.have.length(1);
+    }
+    expect(oddRanges("\ud835 \udc00".repeat(50))).to.deep.equal([]);
+    expect(oddRanges("\u017c\ud835\udc00")).to.have.length(1);
+  });
 });
 
 describe("the reading of an answer", () => {
