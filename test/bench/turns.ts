@@ -5,7 +5,7 @@ import { tableHead, tableRow } from "./table.ts";
 
 /**
  * How long one large request holds the event loop: calls of the largest body, whose server answers with all of it again. Prints
- * the longest turn of some calls of each kind, whole and without the collections of garbage in it; asserts nothing.
+ * the longest turn of some calls of each kind, whole and without collections of garbage or waiting for a processor; asserts nothing.
  */
 const calls = Number(process.env.BENCH_CALLS ?? 8);
 const recorder = new URL("../fixture/turn-recorder.js", import.meta.url).href;
@@ -21,7 +21,7 @@ const bodies: Readonly<Record<string, string>> = {
 const world = await openWorld("", "", undefined, { ownProcess: true, env: { NODE_OPTIONS: `--import ${recorder}` } });
 try {
   process.stdout.write(`node ${process.version}, ${calls} calls of each\n\n`);
-  process.stdout.write(tableHead(["arguments", "bytes", "longest turn, ms", "without garbage, ms"]));
+  process.stdout.write(tableHead(["arguments", "bytes", "longest turn, ms", "without garbage or waiting, ms"]));
   for (const [kind, args] of Object.entries(bodies)) {
     const body = Buffer.from(echoCall(args));
     // The first make V8 compile what the others run.
