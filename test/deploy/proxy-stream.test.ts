@@ -37,7 +37,8 @@ for (const kind of proxyKinds) {
       return proxy;
     }
 
-    afterEach(async () => {
+    afterEach(async function () {
+      if (this.currentTest?.state === "failed") for (const proxy of proxies) process.stdout.write(proxy.said());
       await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
     });
 

@@ -18,6 +18,8 @@ export type Edits = readonly (readonly [shipped: string, instead: string])[];
 /** A reverse proxy in front of a gateway, configured by the file we ship. */
 export interface RunningProxy {
   readonly url: string;
+  /** Everything that it printed so far. */
+  said(): string;
   stop(): Promise<void>;
 }
 
@@ -72,7 +74,7 @@ export async function startProxy(
     if (child.pid !== undefined) await stop();
     throw new Error(`${kind} does not listen: ${said}`, { cause });
   }
-  return { url, stop };
+  return { url, said: () => said, stop };
 }
 
 const listening: Readonly<Record<ProxyKind, (port: number, site: Site) => Edits>> = {

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { freePorts } from "../support/free-port.ts";
 import { isAsShown } from "../support/shown-output.ts";
 import { type Block, markedBlocks } from "./block.ts";
 import { testedPages } from "./page.ts";
@@ -31,7 +31,7 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
     folder = await mkdtemp(join(tmpdir(), "readme-"));
     clone = join(folder, "clone");
     await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, clone]);
-    firstPort = await firstFreePort();
+    [firstPort = 0] = await freePorts(3);
   });
 
   after(async () => {
@@ -113,21 +113,4 @@ async function expectTools(clientConfig: string, terminal: Terminal): Promise<vo
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).to.include("read_note");
   await client.close();
-}
-
-/** The first of three free ports in a row. */
-async function firstFreePort(): Promise<number> {
-  for (;;) {
-    const first = 20_000 + Math.floor(Math.random() * 12_000);
-    const free = await Promise.all([first, first + 1, first + 2].map(isFree));
-    if (free.every(Boolean)) return first;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
 }

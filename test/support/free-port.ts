@@ -1,5 +1,9 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
+
+/** Below the ports that the system gives to connections, and to servers that take any. */
+const lowest = 20_000;
+const highest = 32_000;
 
 /** A port of 127.0.0.1 that nobody listens on now, for programs that cannot choose one and say which. */
 export async function freePort(): Promise<number> {
@@ -7,14 +11,22 @@ export async function freePort(): Promise<number> {
   return port as number;
 }
 
-/**
- * Several such ports, no two alike: one that is free again may be found free twice, and HAProxy shares a port that it
- * listens on twice between both.
- */
+/** Several such ports in a row. */
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
+  for (;;) {
+    const first = lowest + Math.floor(Math.random() * (highest - lowest));
+    const ports = Array.from({ length: count }, (_, at) => first + at);
+    if ((await Promise.all(ports.map(isFree))).every(Boolean)) return ports;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return false;
+  }
+  await once(server.close(), "close");
+  return true;
 }
