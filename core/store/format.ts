@@ -1,6 +1,15 @@
 import type { AbstractBatchPutOperation, AbstractPutOptions } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
-import { growingFamilies, lastPart, listTenants, rangeOf, type StringLevel, tenantPrefix } from "./key-range.ts";
+import {
+  growingFamilies,
+  type KeyRange,
+  lastPart,
+  listTenants,
+  rangeOf,
+  type StringLevel,
+  tenantPrefix,
+} from "./key-range.ts";
+import { rewriteRange } from "./rewrite.ts";
 
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
@@ -15,6 +24,12 @@ const format = "3";
 const movingFormat = "3 from 2";
 /** The layouts before it: records among their tenant's other keys, and in the first one every value as UTF-8, which is read as it is. */
 const formerFormats = ["1", "2", movingFormat];
+
+/** All keys but those of the families. */
+const others: readonly KeyRange[] = [
+  { gte: "!", lt: "{" },
+  { gte: "|", lt: "\x7f" },
+];
 
 const maxBatchBytes = 4_194_304;
 const maxBatchEntries = 2_000;
@@ -53,6 +68,8 @@ async function moveFamilies(store: StringLevel, onMoved: OnMoved): Promise<void>
   for (const tenant of await listTenants(store)) {
     for (const family of growingFamilies) await moveFamily(store, tenant, family, take);
   }
+  // Nothing is left in the files of where they lay: an erasure looks for private fields where they are.
+  for (const range of others) await rewriteRange(store, range);
   await store.put(formatKey, format, durably);
   onMoved(moved);
 }

@@ -1,7 +1,7 @@
 import type { AbstractSnapshot } from "abstract-level";
-import type { Store } from "./open.ts";
+import type { StringLevel } from "./key-range.ts";
 
-const heldByStore = new WeakMap<Store, Set<Promise<void>>>();
+const heldByStore = new WeakMap<StringLevel, Set<Promise<void>>>();
 
 /** A snapshot of a store that `rewriteRange` waits for. */
 export class HeldSnapshot implements AsyncDisposable {
@@ -10,7 +10,7 @@ export class HeldSnapshot implements AsyncDisposable {
   readonly #closed: Promise<void>;
   #markClosed: () => void = () => {};
 
-  constructor(store: Store) {
+  constructor(store: StringLevel) {
     this.snapshot = store.snapshot();
     this.#closed = new Promise((resolve) => {
       this.#markClosed = resolve;
@@ -28,6 +28,6 @@ export class HeldSnapshot implements AsyncDisposable {
 }
 
 /** The snapshots of a store that are held: each resolves when it is closed. */
-export function heldSnapshots(store: Store): readonly Promise<void>[] {
+export function heldSnapshots(store: StringLevel): readonly Promise<void>[] {
   return [...(heldByStore.get(store) ?? [])];
 }

@@ -21,7 +21,7 @@ export interface StoreOptions {
   readonly enabled: boolean;
   /** Makes the engine on disk; left out: LevelDB alone. */
   readonly create?: EngineMaker;
-  /** Told how far a store of an earlier format is brought to this one, which takes a minute for a million records. */
+  /** Told how far a store of an earlier format is brought to this one, which takes some minutes for a million records. */
   readonly onMoved?: OnMoved;
 }
 
@@ -211,26 +211,6 @@ export function lockWatch(store: Store, dir: string, enabled: boolean): () => bo
     const found = statSync(path, exactly);
     return found !== undefined && found.ino === taken?.ino && found.dev === taken.dev;
   };
-}
-
-interface Compactor {
-  compactRange(start: string, end: string): Promise<void>;
-}
-
-/**
- * Rewrites the files that hold keys from `gte` up to, not including, `lt`: when it resolves, values that were overwritten
- * or deleted there are gone from the disk, from tables and logs. A store in memory keeps no such thing.
- */
-export async function compactRange(
-  store: Store,
-  { gte, lt }: { readonly gte: string; readonly lt: string },
-): Promise<void> {
-  if (hasFiles(store)) await store.compactRange(gte, lt);
-}
-
-/** Only the engine on disk has the method. */
-function hasFiles(store: Store): store is Store & Compactor {
-  return store.supports.additionalMethods.compactRange === true;
 }
 
 interface Sizer {

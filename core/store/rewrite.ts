@@ -1,13 +1,16 @@
 import { heldSnapshots } from "./held-snapshot.ts";
-import type { KeyRange } from "./key-range.ts";
-import { compactRange, type Store } from "./open.ts";
+import type { KeyRange, StringLevel } from "./key-range.ts";
+
+interface Compactor {
+  compactRange(start: string, end: string): Promise<void>;
+}
 
 /**
  * Rewrites every file that holds keys of the range: when it resolves, values that were overwritten or deleted there are
  * gone from the disk, from tables and logs. The database keeps what an older snapshot can still see, so those that are open
  * are waited for. Rejects with the signal's reason where that ends the wait.
  */
-export async function rewriteRange(store: Store, { gte, lt }: KeyRange, signal?: AbortSignal): Promise<void> {
+export async function rewriteRange(store: StringLevel, { gte, lt }: KeyRange, signal?: AbortSignal): Promise<void> {
   await settled(heldSnapshots(store), signal);
   // A compaction rewrites the files that overlap what lies above them. A value and its deletion that came down together,
   // while a snapshot saw the value, have nothing above them: so two deletions of nothing span the range. No key ends so.
@@ -17,6 +20,16 @@ export async function rewriteRange(store: Store, { gte, lt }: KeyRange, signal?:
     { type: "del", key: last },
   ]);
   await compactRange(store, { gte, lt: `${last}\0` });
+}
+
+/** Rewrites the files that hold keys of the range, as the database does by itself at any time. A store in memory has none. */
+export async function compactRange(store: StringLevel, { gte, lt }: KeyRange): Promise<void> {
+  if (hasFiles(store)) await store.compactRange(gte, lt);
+}
+
+/** Only the engine on disk has the method. */
+function hasFiles(store: StringLevel): store is StringLevel & Compactor {
+  return store.supports.additionalMethods.compactRange === true;
 }
 
 /** Resolves when all snapshots are closed. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
-import { compactRange } from "../../../core/store/open.ts";
+import { compactRange } from "../../../core/store/rewrite.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 
 describe("what a reviewer may compare with", () => {

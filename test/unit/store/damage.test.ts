@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { crc32c, maskCrc } from "../../../core/store/crc32c.ts";
 import { type CheckExtent, type Damage, everything, findDamage } from "../../../core/store/damage.ts";
-import { compactRange, openStore } from "../../../core/store/open.ts";
+import { openStore } from "../../../core/store/open.ts";
+import { compactRange } from "../../../core/store/rewrite.ts";
 import { dataFiles, flip, SeededChance } from "../../support/flip.ts";
 import { tearNewestLog } from "../../support/torn-log.ts";
 

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +8,9 @@ import { expect } from "chai";
 import { Level } from "level";
 import { partRange, recordKey, recordRange } from "../../../core/evidence/record/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
+import { rewriteRange } from "../../../core/store/rewrite.ts";
 import { encodeValue } from "../../../core/store/value-encoding.ts";
+import { filesWith } from "../../support/disk-search.ts";
 import { roundsOf } from "../../support/rounds.ts";
 
 const opener = new URL("../../../core/store/open.js", import.meta.url).href;
@@ -110,6 +113,23 @@ describe("a store of an earlier format", () => {
       expect(values, part).to.deep.equal(Array(records).fill(text));
     }
     expect(await store.keys({ gte: "acme/", lt: "acme0" }).all()).to.have.length(2);
+    await store.close();
+  });
+
+  it("leaves no byte where private fields lay, so that what is erased later is gone from the disk", async () => {
+    await write("2", encodeValue(text));
+    const secrets = new Map(["acme", "~"].map((tenant) => [tenant, randomBytes(32).toString("hex")]));
+    for (const [tenant, secret] of secrets) {
+      await whileRaw((raw) => raw.put(formerKey(tenant, "disclosure", 1), encodeValue(secret)));
+    }
+    const store = await openStore({ dir, enabled: true });
+    for (const [tenant, secret] of secrets) {
+      expect(await store.get(recordKey(tenant, 1, "disclosure"))).to.equal(secret);
+      expect(await filesWith(dir, secret), tenant).to.have.length(1);
+      await store.del(recordKey(tenant, 1, "disclosure"));
+      await rewriteRange(store, partRange(tenant, "disclosure"));
+      expect(await filesWith(dir, secret), tenant).to.deep.equal([]);
+    }
     await store.close();
   });
 

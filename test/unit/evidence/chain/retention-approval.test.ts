@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { pruneApprovals } from "../../../../core/approval/history.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { Pruned } from "../../../../core/evidence/retention/retention.ts";
-import { compactRange } from "../../../../core/store/open.ts";
+import { compactRange } from "../../../../core/store/rewrite.ts";
 import { ApprovalWorld, reviewer } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
 

@@ -12,7 +12,7 @@ import {
 import { privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
-import { compactRange } from "../../../../core/store/open.ts";
+import { compactRange } from "../../../../core/store/rewrite.ts";
 import { filesWith } from "../../../support/disk-search.ts";
 import { layFormerEntry } from "../../../support/former-entry.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
