@@ -50,7 +50,7 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
 }
 
 /** Characters from which on a text is read in several turns, and of which so many are scanned in one. */
-const longText = 262_144;
+export const longText = 262_144;
 
 /** Reads a decoded text as `parseStrictJson` does, from the next turn on. `JSON.parse` has a turn to itself. */
 export async function parseJsonInTurns(text: string, bounds: JsonBounds, turns: Turns): Promise<Json> {

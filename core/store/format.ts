@@ -1,7 +1,7 @@
-import type { AbstractBatchPutOperation, AbstractPutOptions } from "abstract-level";
+import type { AbstractBatchOperation, AbstractPutOptions } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
 import {
-  growingFamilies,
+  familyPrefixes,
   type KeyRange,
   lastPart,
   listTenants,
@@ -25,11 +25,7 @@ const movingFormat = "3 from 2";
 /** The layouts before it: records among their tenant's other keys, and in the first one every value as UTF-8, which is read as it is. */
 const formerFormats = ["1", "2", movingFormat];
 
-/** All keys but those of the families. */
-const others: readonly KeyRange[] = [
-  { gte: "!", lt: "{" },
-  { gte: "|", lt: "\x7f" },
-];
+const everyKey: KeyRange = { gte: "!", lt: "\x7f" };
 
 const maxBatchBytes = 4_194_304;
 const maxBatchEntries = 2_000;
@@ -66,33 +62,31 @@ async function moveFamilies(store: StringLevel, onMoved: OnMoved): Promise<void>
     onMoved(moved);
   };
   for (const tenant of await listTenants(store)) {
-    for (const family of growingFamilies) await moveFamily(store, tenant, family, take);
+    const own = tenantPrefix(tenant);
+    for (const [family, prefix] of Object.entries(familyPrefixes)) {
+      await moveRange(store, rangeOf(`${own}${family}/`), prefix + own, take);
+    }
   }
   // Nothing is left in the files of where they lay: an erasure looks for private fields where they are.
-  for (const range of others) await rewriteRange(store, range);
+  await rewriteRange(store, everyKey);
   await store.put(formatKey, format, durably);
   onMoved(moved);
 }
 
-/** Moves the bytes of values, not what they say; `onBatch` gets the number of entries in each batch. */
-async function moveFamily(store: StringLevel, tenant: string, family: string, onBatch: OnMoved): Promise<void> {
+/** Moves the bytes of values, not what they say, to keys behind `after`; `onBatch` gets the number of entries in each batch. */
+async function moveRange(store: StringLevel, range: KeyRange, after: string, onBatch: OnMoved): Promise<void> {
   const asBytes = { valueEncoding: "buffer" } as const;
-  const range = rangeOf(`${tenantPrefix(tenant)}${family}/`);
-  const after = `{${family}}/${tenantPrefix(tenant)}`;
-  let puts: AbstractBatchPutOperation<StringLevel, string, Buffer>[] = [];
-  let former: string[] = [];
+  let moves: AbstractBatchOperation<StringLevel, string, Buffer>[] = [];
   let bytes = 0;
   const write = async (): Promise<void> => {
-    const dels = former.map((key) => ({ type: "del", key }) as const);
-    await store.batch<string, Buffer>([...puts, ...dels], asBytes);
-    onBatch(puts.length);
-    [puts, former, bytes] = [[], [], 0];
+    await store.batch<string, Buffer>(moves, asBytes);
+    onBatch(moves.length / 2);
+    [moves, bytes] = [[], 0];
   };
   for await (const [key, value] of store.iterator<string, Buffer>({ ...range, ...asBytes })) {
-    puts.push({ type: "put", key: `${after}${lastPart(key)}`, value });
-    former.push(key);
+    moves.push({ type: "put", key: `${after}${lastPart(key)}`, value }, { type: "del", key });
     bytes += value.length;
-    if (bytes >= maxBatchBytes || puts.length >= maxBatchEntries) await write();
+    if (bytes >= maxBatchBytes || moves.length >= 2 * maxBatchEntries) await write();
   }
-  if (puts.length > 0) await write();
+  if (moves.length > 0) await write();
 }

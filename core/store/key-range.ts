@@ -46,15 +46,15 @@ export function lastPart(key: string): string {
 }
 
 /**
- * Families of keys that grow with every record. They lie behind all other keys, `{record}/<tenant>/…`, where no tenant's name
- * reaches, so that LevelDB's tables end between them.
+ * The families of keys that grow with every record, by their beginnings; the tenant comes next. They lie behind all other
+ * keys, where no tenant's name reaches, so that LevelDB's tables end between them.
  */
-export const growingFamilies = ["disclosure", "record"] as const;
+export const familyPrefixes = { disclosure: "{disclosure}/", record: "{record}/" } as const;
 
 /** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
 export async function listTenants(store: StringLevel): Promise<string[]> {
   const tenants = new Set<string>();
-  for (const before of ["", ...growingFamilies.map((family) => `{${family}}/`)]) {
+  for (const before of ["", ...Object.values(familyPrefixes)]) {
     for (let after = before; ; ) {
       const [key] = await store.keys({ gt: after, limit: 1 }).all();
       if (key === undefined || !key.startsWith(before)) break;

@@ -35,6 +35,7 @@ export type EngineMaker = (folder: string, settings: object) => Store;
  * lets a second handle share the lock, and crashes under load.
  */
 const tuning = { multithreading: false, writeBufferSize: 33_554_432, blockSize: 16_384 };
+
 /** Leftovers of snapshots and of questions for the lock; whoever holds the store may remove them. */
 export const snapshotPrefix = ".snapshot-";
 

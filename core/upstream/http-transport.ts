@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
+import { longText } from "../action/strict-json.ts";
 import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
 import { ServerStream } from "./server-stream.ts";
@@ -22,8 +23,6 @@ const maxErrorBytes = 65_536;
 const deleteGraceMs = 1_000;
 /** The time an answered stream may take to end, so that its socket can be reused. */
 const lingerMs = 1_000;
-/** Characters from which on a request is sent, and a response read, over several turns of the event loop. */
-const longText = 262_144;
 const sessionPattern = /^[\x21-\x7e]{1,1024}$/;
 
 interface HttpTransportOptions {

@@ -1,7 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { partRange, tenantRange } from "../../core/evidence/record/key-space.ts";
-import { growingFamilies } from "../../core/store/key-range.ts";
 import { openStore } from "../../core/store/open.ts";
 
 const pageSize = 4096;
@@ -9,7 +8,10 @@ const pageSize = 4096;
 /** Takes out of a data folder, with nothing running on it, everything that names a tenant: its keys and its mark. */
 export async function removeTenant(dir: string, tenant: string): Promise<void> {
   const store = await openStore({ dir, enabled: true });
-  for (const range of [tenantRange(tenant), ...growingFamilies.map((family) => partRange(tenant, family))]) {
+  for (const range of [
+    tenantRange(tenant),
+    ...(["disclosure", "record"] as const).map((part) => partRange(tenant, part)),
+  ]) {
     await store.clear({ ...range });
   }
   await store.close();

@@ -1,6 +1,6 @@
 import type { AbstractBatchOptions, AbstractPutOptions } from "abstract-level";
 import {
-  growingFamilies,
+  familyPrefixes,
   type KeyRange,
   lastPart,
   rangeOf,
@@ -40,12 +40,13 @@ export function publishedHeadsRange(): KeyRange {
  */
 export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
 type RecordPart = (typeof recordParts)[number];
-const growing: ReadonlySet<RecordPart> = new Set(growingFamilies);
+const families: Readonly<Partial<Record<RecordPart, string>>> = familyPrefixes;
 
 /** The key of a record, or of a part of it that can be erased. */
 export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
-  const before = growing.has(part) ? `{${part}}/${tenantPrefix(tenant)}` : `${tenantPrefix(tenant)}${part}/`;
-  return before + sequence(seq);
+  const family = families[part];
+  const own = tenantPrefix(tenant);
+  return (family === undefined ? `${own}${part}/` : family + own) + sequence(seq);
 }
 
 /** Every record of a tenant's chain, in order. */

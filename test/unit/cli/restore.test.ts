@@ -6,7 +6,7 @@ import { KeyFolder } from "../../../core/evidence/key/key-folder.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
-import { growingFamilies } from "../../../core/store/key-range.ts";
+import { familyPrefixes, rangeOf } from "../../../core/store/key-range.ts";
 import { BackupWorld } from "../../support/backup-world.ts";
 import { runCommand } from "../../support/command-host.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -90,9 +90,8 @@ describe("gateway restore", () => {
   it("brings back a backup of a store of an earlier format, whose records lay elsewhere", async () => {
     const { store } = world.ledger;
     const texts = await world.ledger.texts();
-    for (const family of growingFamilies) {
-      const start = `{${family}}/`;
-      for (const [key, value] of await store.iterator({ gte: start, lt: `${start}~` }).all()) {
+    for (const [family, prefix] of Object.entries(familyPrefixes)) {
+      for (const [key, value] of await store.iterator({ ...rangeOf(prefix) }).all()) {
         const [, tenant, seq] = key.split("/");
         await store.batch([
           { type: "put", key: `${tenant}/${family}/${seq}`, value },
