@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
 import { isLarge, type Json, type JsonObject } from "./json.ts";
-import { jsonPieces, textPieces } from "./json-pieces.ts";
+import { type JsonForm, jsonPieces, textPieces } from "./json-pieces.ts";
 import type { Turns } from "./turns.ts";
 
 /**
@@ -51,37 +51,11 @@ function writeValue(value: Json | undefined): string {
   return `{${text}}`;
 }
 
-/** Yields the canonical text of a value piece by piece. Throws as `canonicalJson` does. */
-function* canonicalPieces(value: Json): Generator<string> {
-  yield* isOrdered(value) ? jsonPieces(value) : writePieces(value);
-}
+const canonicalForm: JsonForm = { write: writeValue, names: (value) => Object.keys(value).sort() };
 
-/** Yields what `writeValue` returns: the text of a large value is not in memory as a whole. */
-function* writePieces(value: Json): Generator<string> {
-  if (typeof value !== "object" || value === null) {
-    yield* scalarPieces(value);
-    return;
-  }
-  const isArray = Array.isArray(value);
-  let text = isArray ? "[" : "{";
-  let separator = "";
-  for (const key of isArray ? value.keys() : Object.keys(value).sort()) {
-    const member = (value as JsonObject)[key];
-    if (member === undefined && !isArray) continue;
-    text += isArray ? separator : `${separator}${writeValue(key as string)}:`;
-    separator = ",";
-    const isPiece = member !== undefined && isLarge(member);
-    if (!isPiece) text += writeValue(member);
-    if (!isPiece && text.length < maxAtOnce) continue;
-    yield text;
-    text = "";
-    if (isPiece) yield* writePieces(member);
-  }
-  yield text + (isArray ? "]" : "}");
-}
-
-function scalarPieces(value: Json): Generator<string> {
-  return isOrdered(value) ? jsonPieces(value) : textPieces(writeValue(value));
+/** Yields the canonical text of a value piece by piece: of a large value it is not in memory as a whole. Throws as `canonicalJson` does. */
+function canonicalPieces(value: Json): Generator<string> {
+  return isOrdered(value) ? jsonPieces(value) : jsonPieces(value, canonicalForm);
 }
 
 /** Characters from which on a text is hashed in pieces. */

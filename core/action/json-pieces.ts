@@ -28,11 +28,28 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
+/** The way to make the text of a value: of what is short at once, and the members of an object in this order. */
+export interface JsonForm {
+  write(value: Json): string;
+  names(value: JsonObject): readonly string[];
+}
+
+const usualForm: JsonForm = { write: JSON.stringify, names: Object.keys };
+
 /** Yields what `JSON.stringify` returns, piece by piece: its long strings are in memory once, as they are in the value. */
-export function jsonPieces(value: Json): Generator<string> {
+export function jsonPieces(value: Json, form: JsonForm = usualForm): Generator<string> {
   const long = new Set<Json>();
-  findLong(value, long);
-  return piecesOf(value, long);
+  measure(value, long);
+  return piecesOf(value, long, form);
+}
+
+/** Returns `JSON.stringify(value)`, made in turns. */
+export async function jsonInTurns(value: Json, turns: Turns): Promise<string> {
+  let text = "";
+  await turns.each(jsonPieces(value), (piece) => {
+    text += piece;
+  });
+  return text;
 }
 
 /** The bytes of `JSON.stringify(value)`, in memory that threads share. */
@@ -62,34 +79,51 @@ export async function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint
   return bytes;
 }
 
-/** Adds each array and object that holds a long string, at whatever depth, to `long`; returns whether the value holds one. */
-function findLong(value: Json | undefined, long: Set<Json>): boolean {
-  if (typeof value === "string") return value.length > maxPiece;
-  if (typeof value !== "object" || value === null) return false;
-  let isLong = false;
-  for (const name in value) if (findLong((value as JsonObject)[name], long)) isLong = true;
-  if (isLong) long.add(value);
-  return isLong;
+/** Units of a member or an item beside those of its own text: quotes, colon and comma. */
+const memberUnits = 4;
+
+/** Returns the units of a value's text, about, and adds each array and object that is no single piece to `long`. */
+function measure(value: Json | undefined, long: Set<Json>): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 0;
+  let units = 0;
+  if (Array.isArray(value)) for (const item of value as readonly Json[]) units += memberUnits + measure(item, long);
+  else for (const name in value) units += name.length + memberUnits + measure((value as JsonObject)[name], long);
+  if (units > maxPiece) long.add(value);
+  return units;
 }
 
-function* piecesOf(value: Json, long: ReadonlySet<Json>): Generator<string> {
-  if (typeof value === "string" && value.length > maxPiece) {
-    yield '"';
-    for (const piece of textPieces(value)) yield JSON.stringify(piece).slice(1, -1);
-    yield '"';
-    return;
-  }
-  if (!long.has(value)) {
-    yield* textPieces(JSON.stringify(value));
-    return;
-  }
+function* piecesOf(value: Json, long: ReadonlySet<Json>, form: JsonForm): Generator<string> {
+  if (typeof value === "string") yield* stringPieces(value, form);
+  else if (long.has(value)) yield* memberPieces(value as JsonObject | readonly Json[], long, form);
+  else yield form.write(value);
+}
+
+function* memberPieces(
+  value: JsonObject | readonly Json[],
+  long: ReadonlySet<Json>,
+  form: JsonForm,
+): Generator<string> {
   const isArray = Array.isArray(value);
-  let separator = isArray ? "[" : "{";
-  for (const [name, member] of Object.entries(value as JsonObject)) {
-    if (member === undefined) continue;
-    yield isArray ? separator : `${separator}${JSON.stringify(name)}:`;
-    yield* piecesOf(member, long);
+  let text = isArray ? "[" : "{";
+  let separator = "";
+  for (const name of isArray ? value.keys() : form.names(value as JsonObject)) {
+    const member = (value as JsonObject)[name] as Json;
+    if (member === undefined && !isArray) continue;
+    text += isArray ? separator : `${separator}${form.write(name as string)}:`;
     separator = ",";
+    const isPart = typeof member === "string" ? member.length <= maxPiece : !long.has(member);
+    if (isPart) text += form.write(member);
+    if (isPart && text.length < maxPiece) continue;
+    yield text;
+    text = "";
+    if (!isPart) yield* piecesOf(member, long, form);
   }
-  yield isArray ? "]" : "}";
+  yield text + (isArray ? "]" : "}");
+}
+
+function* stringPieces(value: string, form: JsonForm): Generator<string> {
+  yield '"';
+  for (const piece of textPieces(value)) yield form.write(piece).slice(1, -1);
+  yield '"';
 }

@@ -79,7 +79,11 @@ export function escapeJson(text: string): string {
 
 /** A value as JSON on one line, for readers too that take U+0085, U+2028 or U+2029 for the end of one. */
 export function lineJson(value: unknown): string {
-  const text = JSON.stringify(value);
+  return lineText(JSON.stringify(value));
+}
+
+/** The same for a text that is JSON already, or a part of one. */
+export function lineText(text: string): string {
   if (!/[\u0085\u2028\u2029]/.test(text)) return text;
   return text.replaceAll("\u0085", "\\u0085").replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { GatewayError } from "./error.ts";
 import type { Json, JsonObject } from "./json.ts";
+import { DuplicateMember, JsonParts, PartFault } from "./json-parts.ts";
 import { bytePieces } from "./json-pieces.ts";
 import type { Turns } from "./turns.ts";
 
@@ -8,6 +9,8 @@ export interface JsonBounds {
   readonly depth: number;
   /** Members of objects and items of arrays together; an empty object or array counts once more. */
   readonly nodes: number;
+  /** Members of one object, where fewer than nodes: of tens of thousands, each look at them all takes milliseconds. */
+  readonly members?: number;
   /** UTF-16 code units of one string. */
   readonly stringLength: number;
   /**
@@ -52,22 +55,38 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
 /** Characters from which on a text is read in several turns, and of which so many are scanned in one. */
 export const longText = 262_144;
 
-/** Reads a decoded text as `parseStrictJson` does, from the next turn on. `JSON.parse` has a turn to itself. */
+/** Reads a decoded text as `parseStrictJson` does, from the next turn on: a long one in parts, over several turns. */
 export async function parseJsonInTurns(text: string, bounds: JsonBounds, turns: Turns): Promise<Json> {
   await turns.next();
   if (text.length < longText) return parseStrictJson(text, bounds);
-  const members = await scanInTurns(text, bounds, false, turns);
-  let value: Json | undefined;
-  let fault = "duplicate key";
-  try {
-    value = JSON.parse(text) as Json;
-  } catch (cause) {
-    fault = syntaxFault(cause as SyntaxError);
+  const { members, marks, at } = await scanInTurns(text, bounds, false, turns);
+  let fault = at < text.length ? `unexpected character at offset ${at}` : "unexpected end";
+  if (members !== -1) {
+    try {
+      const { value, count } = await buildInTurns(new JsonParts(text, marks ?? []), turns);
+      if (count === members) return value;
+      fault = "duplicate key";
+    } catch (cause) {
+      if (cause instanceof PartFault) fault = syntaxFault(cause.fault, cause.shift);
+      else if (cause instanceof DuplicateMember) fault = "duplicate key";
+      else throw cause;
+    }
   }
   await turns.next();
-  if (value !== undefined && members === countMembers(value)) return value;
   await scanInTurns(text, bounds, true, turns);
   throw new GatewayError("MALFORMED_JSON", fault);
+}
+
+/** Returns a value with the number of members in all its objects, as far as no two have one name in different parts. */
+async function buildInTurns(parts: JsonParts, turns: Turns): Promise<{ readonly value: Json; readonly count: number }> {
+  const building = parts.build();
+  let count = 0;
+  for (let step = building.next(); ; step = building.next()) {
+    if (step.done === true) return { value: step.value, count };
+    const [part, units] = step.value;
+    count += countMembers(part);
+    await turns.spend(units);
+  }
 }
 
 /** Returns the text of bytes, for `parseStrictJson`. Rejects with MALFORMED_JSON where they are no UTF-8. */
@@ -103,11 +122,11 @@ function fullFault(text: string, bounds: JsonBounds, otherwise: string): Gateway
   return new GatewayError("MALFORMED_JSON", otherwise);
 }
 
-/** The offset of a syntax error. The engine's message differs between versions and quotes the text, maybe a secret. */
-function syntaxFault(error: SyntaxError): string {
+/** The offset of a syntax error, moved by `shift`. The engine's message differs between versions and quotes the text, maybe a secret. */
+function syntaxFault(error: SyntaxError, shift = 0): string {
   if (/end of JSON/.test(error.message)) return "unexpected end";
   const offset = /position (\d+)/.exec(error.message)?.[1];
-  return offset === undefined ? "unexpected character" : `unexpected character at offset ${offset}`;
+  return offset === undefined ? "unexpected character" : `unexpected character at offset ${Number(offset) + shift}`;
 }
 
 /** Returns the number of members in all objects of a value. Nothing parsed inherits a member that is enumerable. */
@@ -130,26 +149,29 @@ function countMembers(value: Json): number {
 interface Scan {
   readonly text: string;
   readonly bounds: JsonBounds;
-  /** One entry a level: true in an object. */
-  readonly open: boolean[];
+  /** One entry a level: the members of its object so far, with the one that is read, or of its array, below zero. */
+  readonly open: number[];
+  /** The offsets of brackets, braces and commas; null where nobody asks for them. */
+  marks: number[] | null;
   /** The keys of each level so far; null where duplicates are not looked for. */
   readonly keys: Set<string>[] | null;
   nodes: number;
   /** Members of objects so far; -1 where the text is not JSON. */
   members: number;
-  /** The offset of the next token; -1 where the text is not JSON. */
+  /** The offset of the next token, or of the first that may not stand there. */
   at: number;
-  /** The token that may come next; a closing bracket may always, as far as a scan is concerned. */
+  /** The token that may come next. */
   expected: "value" | "key" | "colon" | "comma";
-  /** The place of the first suspect escape behind what was read; -1 before it is looked for. */
+  /** The place of the first suspect escape behind what was read; infinite where there is none before `searched`. */
   suspect: number;
+  searched: number;
 }
 
 /**
  * Finds what `JSON.parse` lets through, but for duplicate keys. Runs first, so the size is bounded before anything is
- * built. Counts the members, or -1 where the text is not JSON, which is left for `JSON.parse` to name: no more is read of it
- * than `JSON.parse` would. `isFull`: reads every string, and finds duplicate keys and bad escapes too. `end`: the offset
- * behind which no token begins that is read now; `scan` is then passed again.
+ * built. Counts the members, or -1 where the order of tokens is not that of JSON, which is left for `JSON.parse` to name: no more
+ * is read of it than `JSON.parse` would. Its strings, numbers and literals may be none. `isFull`: reads every string, and finds
+ * duplicate keys and bad escapes too. `end`: the offset behind which no token begins that is read now; `scan` is then passed again.
  */
 function scanText(
   text: string,
@@ -160,29 +182,35 @@ function scanText(
     text,
     bounds,
     open: [],
+    marks: null,
     keys: isFull ? [] : null,
     nodes: 0,
     members: 0,
     at: 0,
     expected: "value",
-    suspect: -1,
+    suspect: Number.POSITIVE_INFINITY,
+    searched: 0,
   },
 ): Scan {
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
-  let { at } = scan;
-  while (at !== -1 && at < end) at = scanToken(scan, text.charCodeAt(at), at);
-  scan.at = at;
-  if (at === -1) scan.members = -1;
+  while (scan.at < end && scan.members !== -1) {
+    const next = scanToken(scan, text.charCodeAt(scan.at), scan.at);
+    if (next === -1) scan.members = -1;
+    else scan.at = next;
+  }
   return scan;
 }
 
-/** Returns the members that `scanText` counts, in a turn behind the scan. */
-async function scanInTurns(text: string, bounds: JsonBounds, isFull: boolean, turns: Turns): Promise<number> {
-  const scan = scanText(text, bounds, isFull, longText);
-  for (await turns.next(); scan.at !== -1 && scan.at < text.length; await turns.next()) {
+/** Scans a whole text as `scanText` does, and returns in a turn behind that. With the places of marks, unless `isFull`. */
+async function scanInTurns(text: string, bounds: JsonBounds, isFull: boolean, turns: Turns): Promise<Scan> {
+  const scan = scanText(text, bounds, isFull, 0);
+  if (!isFull) scan.marks = [];
+  while (scan.at < text.length && scan.members !== -1) {
     scanText(text, bounds, isFull, Math.min(scan.at + longText, text.length), scan);
+    await turns.next();
   }
-  return scan.members;
+  if (scan.open.length > 0 || scan.expected !== "comma") scan.members = -1;
+  return scan;
 }
 
 /** Scans the token or the white space that begins at `at`. Returns the offset behind it; -1 where it may not stand there. */
@@ -196,38 +224,56 @@ function scanToken(scan: Scan, code: number, at: number): number {
   }
   if (code === comma) {
     if (scan.expected !== "comma") return -1;
-    countNode(scan, at);
-    scan.expected = scan.open.at(-1) === true ? "key" : "value";
+    if (scan.open.length === 0) return -1;
+    countNode(scan, at, scan.open.length - 1);
+    scan.marks?.push(at);
+    scan.expected = (scan.open.at(-1) ?? 0) > 0 ? "key" : "value";
     return at + 1;
   }
-  if (code === openBrace || code === openBracket) return scanOpening(scan, code, at);
-  if (code === closeBrace || code === closeBracket) {
-    scan.keys?.pop();
-    scan.expected = "comma";
-    return scan.open.pop() === undefined ? -1 : at + 1;
+  if (code === openBrace || code === openBracket || code === closeBrace || code === closeBracket) {
+    return scanBracket(scan, code, at);
   }
   if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) return endOfBlank(scan.text, at);
   return scan.expected === "value" ? scanScalar(scan, code, at) : -1;
 }
 
-function scanOpening(scan: Scan, code: number, at: number): number {
-  if (scan.expected !== "value") return -1;
-  countNode(scan, at);
+/** Scans a bracket or a brace. One that closes follows a whole value, unless what it closes is empty. */
+function scanBracket(scan: Scan, code: number, at: number): number {
   const { bounds, open } = scan;
-  open.push(code === openBrace);
-  scan.keys?.push(new Set());
-  scan.expected = code === openBrace ? "key" : "value";
-  if (open.length > bounds.depth) {
-    throw new GatewayError("JSON_BOUND", `expected at most ${bounds.depth} levels, got more at offset ${at}`);
+  const isObject = code === openBrace || code === closeBrace;
+  const first = isObject ? "key" : "value";
+  if (code === openBrace || code === openBracket) {
+    if (scan.expected !== "value") return -1;
+    countNode(scan, at, -1);
+    if (open.push(isObject ? 1 : -1) > bounds.depth) {
+      throw new GatewayError("JSON_BOUND", `expected at most ${bounds.depth} levels, got more at offset ${at}`);
+    }
+    scan.keys?.push(new Set());
+    scan.expected = first;
+  } else {
+    const count = open.pop();
+    if (count === undefined || count > 0 !== isObject) return -1;
+    const isEmpty = scan.expected === first && Math.abs(count) === 1;
+    if (scan.expected !== "comma" && !isEmpty) return -1;
+    scan.keys?.pop();
+    scan.expected = "comma";
   }
+  scan.marks?.push(at);
   return at + 1;
 }
 
-/** Counts the object, the array or (for a comma) the member or item that begins here. */
-function countNode(scan: Scan, at: number): void {
-  const { nodes } = scan.bounds;
-  if (++scan.nodes <= nodes) return;
-  throw new GatewayError("JSON_BOUND", `expected at most ${nodes} members and items, got more at offset ${at}`);
+/** Counts the object, the array or (for a comma) the member or item that begins here; `level`: that which a comma stands in, else -1. */
+function countNode(scan: Scan, at: number, level: number): void {
+  const { bounds, open } = scan;
+  if (++scan.nodes > bounds.nodes) throw tooWide(`${bounds.nodes} members and items`, at);
+  const count = open[level];
+  if (count === undefined) return;
+  if (count === bounds.members) throw tooWide(`${count} members in an object`, at);
+  open[level] = count > 0 ? count + 1 : count - 1;
+}
+
+function tooWide(allowed: string, at: number): GatewayError {
+  return new GatewayError("JSON_BOUND", `expected at most ${allowed}, got more at offset ${at}`);
 }
 
 const blank = /[ \t\n\r]*/y;
@@ -253,9 +299,10 @@ function scanString(scan: Scan, start: number): number {
     while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
   }
   // Each part of the text is searched once.
-  if (scan.suspect < start) {
-    suspectEscape.lastIndex = start;
-    scan.suspect = suspectEscape.exec(text)?.index ?? Number.POSITIVE_INFINITY;
+  if (scan.suspect < start || scan.searched < end) {
+    scan.searched = Math.max(end, start + longText);
+    const found = text.slice(start, scan.searched).search(suspectEscape);
+    scan.suspect = found === -1 ? Number.POSITIVE_INFINITY : start + found;
   }
   const isSuspect = end - start - 1 > bounds.stringLength || scan.suspect < end;
   if (isSuspect || scan.keys !== null) checkString(scan, start, end, isKey ? scan.keys?.at(-1) : undefined);
@@ -264,7 +311,7 @@ function scanString(scan: Scan, start: number): number {
 }
 
 /** The escapes that alone make a lone surrogate or NUL of a text that is UTF-8. */
-const suspectEscape = /\\u(?:[dD]|0000)/g;
+const suspectEscape = /\\u(?:[dD]|0000)/;
 
 /** Checks a string as it is meant. `keys`: those of its object so far, where it is a key. */
 function checkString({ text, bounds }: Scan, start: number, end: number, keys: Set<string> | undefined): void {

@@ -15,9 +15,14 @@ export class Turns {
   async each(pieces: Iterable<string>, use: (piece: string) => void): Promise<void> {
     for (const piece of pieces) {
       use(piece);
-      this.#used += piece.length;
-      if (this.#used >= maxCharacters) await this.next();
+      await this.spend(piece.length);
     }
+  }
+
+  /** Counts characters that were gone through; resolves once others had their turn, where this one is over. */
+  async spend(characters: number): Promise<void> {
+    this.#used += characters;
+    if (this.#used >= maxCharacters) await this.next();
   }
 
   /** Resolves in the next turn. */

@@ -20,8 +20,14 @@ export const machineTime: MachineTime = { wallMs: Date.now, elapsedMs, uptimeMs:
 
 /** The bounds of what clients send, but for model requests. */
 export function jsonBounds({ limits }: GatewayConfig): JsonBounds {
-  const { jsonDepth, jsonNodes, jsonStringLength } = limits;
-  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
+  const { jsonDepth, jsonMembers, jsonNodes, jsonStringLength } = limits;
+  return {
+    depth: jsonDepth,
+    nodes: jsonNodes,
+    members: jsonMembers,
+    stringLength: jsonStringLength,
+    reader: "exact",
+  };
 }
 
 /** The same for a body as a whole. */
@@ -37,5 +43,6 @@ export function modelBodyLimits(config: GatewayConfig): BodyLimits {
 
 /** The bounds of what upstreams and providers answer. */
 export function replyJsonBounds(config: GatewayConfig): JsonBounds {
-  return { ...jsonBounds(config), nodes: config.limits.upstreamReplyNodes, reader: "tolerant" };
+  const { jsonDepth: depth, jsonStringLength: stringLength, upstreamReplyNodes: nodes } = config.limits;
+  return { depth, nodes, stringLength, reader: "tolerant" };
 }

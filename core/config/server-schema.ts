@@ -215,6 +215,11 @@ export const limitsSchema = object(
       maximum: 10_000_000,
       default: 100_000,
     }),
+    json_members: integer("Members of one object in any request.", {
+      minimum: 100,
+      maximum: 10_000_000,
+      default: 10_000,
+    }),
     json_string_length: integer("Length of one string, in UTF-16 code units.", {
       minimum: 256,
       maximum: 268_435_456,

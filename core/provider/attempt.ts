@@ -4,7 +4,14 @@ import type { Clock } from "../action/id.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { readRetryAfter } from "../action/retry.ts";
-import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
+import {
+  decodeJsonInTurns,
+  type JsonBounds,
+  longText,
+  parseJsonInTurns,
+  parseStrictJson,
+} from "../action/strict-json.ts";
+import { Turns } from "../action/turns.ts";
 import type { Admission } from "../egress/breaker.ts";
 import { EventStream } from "./event-stream.ts";
 import type { FailedResponse, ModelResponse, ProviderExchange, ResponseHead } from "./exchange.ts";
@@ -33,6 +40,8 @@ interface AttemptParts {
   readonly bounds: ResponseBounds;
   readonly secret: ProviderSecret;
   readonly clock: Clock;
+  /** Resolves in a later turn of the event loop. */
+  readonly pause: () => Promise<void>;
   /** Called with the fault of a stream that failed before its end. */
   readonly onStreamFault: (error: GatewayError) => void;
 }
@@ -69,7 +78,7 @@ async function readWhole(
   checkType(headers, "application/json");
   const raw = await readBody(exchange, parts.bounds.bytes);
   parts.secret.refuse(raw);
-  const body = parseObject(raw, parts.bounds.json);
+  const body = await parseObject(raw, parts);
   const translated = translateResponse(parts.api, parts.clientApi, body, parts.options);
   admission.succeeded();
   return { kind: "whole", status, body: translated, ...(parts.api === parts.clientApi ? { raw } : {}) };
@@ -114,9 +123,10 @@ async function readFailure(parts: AttemptParts, { status, headers }: ResponseHea
 }
 
 /** Reads the provider's error body; null where it is unreadable. */
-async function readError({ exchange, bounds }: AttemptParts): Promise<Json> {
+async function readError(parts: AttemptParts): Promise<Json> {
+  const { exchange } = parts;
   try {
-    return parseObject(await readBody(exchange, maxErrorBytes), bounds.json);
+    return await parseObject(await readBody(exchange, maxErrorBytes), parts);
   } catch (cause) {
     const error = GatewayError.from(cause);
     if (error.code === "CANCELLED") throw error;
@@ -148,11 +158,18 @@ async function readBody(exchange: ProviderExchange, maxBytes: number): Promise<B
   }
 }
 
-/** Parses a body that must be a JSON object. Throws PROVIDER_INVALID for anything else. */
-function parseObject(bytes: Uint8Array, bounds: JsonBounds): JsonObject {
+/** Parses a body that must be a JSON object, a long one over several turns. Rejects with PROVIDER_INVALID for anything else. */
+async function parseObject(
+  bytes: Uint8Array,
+  { bounds, pause }: Pick<AttemptParts, "bounds" | "pause">,
+): Promise<JsonObject> {
   let value: Json;
   try {
-    value = parseStrictJson(bytes, bounds);
+    if (bytes.length < longText) value = parseStrictJson(bytes, bounds.json);
+    else {
+      const turns = new Turns(pause);
+      value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), bounds.json, turns);
+    }
   } catch (cause) {
     throw new GatewayError("PROVIDER_INVALID", GatewayError.from(cause).publicMessage, { cause });
   }

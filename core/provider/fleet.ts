@@ -2,10 +2,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { AuthorizedAction } from "../action/authorized-action.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
-import type { JsonObject } from "../action/json.ts";
+import { isLarge, type JsonObject } from "../action/json.ts";
+import { jsonInTurns } from "../action/json-pieces.ts";
 import type { Hint, ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
+import { longText } from "../action/strict-json.ts";
 import { didYouMean } from "../action/suggestion.ts";
+import { Turns } from "../action/turns.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { ResponseBounds } from "./attempt.ts";
@@ -113,21 +116,26 @@ export class ProviderFleet {
    */
   async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
-    const { candidate, api, purpose = "answer", stream, signal } = call;
+    const { candidate, api, purpose = "answer", stream, signal, pause } = call;
     const dropped = new Set<string>();
-    const request = makeRequest(action, call, {
+    const { body, ...request } = makeRequest(action, call, {
       created: Math.floor(this.#clock() / 1000),
       dropHints: this.#dropHints,
       onDropped: (hint) => dropped.add(hint),
     });
     this.#logHints(candidate.provider, dropped);
+    const text = isLarge(body) ? await jsonInTurns(body, new Turns(pause)) : JSON.stringify(body);
+    // A long one is encoded in a turn of its own.
+    if (text.length >= longText) await pause();
     return this.#provider(candidate.provider).request({
       ...request,
+      body: text,
       purpose,
       stream,
       clientApi: api,
       isApproved: permission.approvalId !== undefined,
       signal,
+      pause,
     });
   }
 

@@ -25,14 +25,16 @@ export interface ModelCall {
   readonly stream: boolean;
   /** Aborted when the client disconnects: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
+  /** Resolves in a later turn of the event loop: a long request is sent, and a long answer read, over several of them. */
+  readonly pause: () => Promise<void>;
   /** The header of that name; undefined where the request is not traced. */
   readonly traceparent?: string | undefined;
 }
 
 /** A request as sent to the provider, and the options that its response is translated with. */
 interface MadeRequest {
-  /** JSON, in the provider's API. */
-  readonly body: string;
+  /** In the provider's API. */
+  readonly body: JsonObject;
   readonly headers: Readonly<Record<string, string>>;
   readonly options: ResponseOptions;
 }
@@ -56,7 +58,7 @@ export function makeRequest(
   const judged = judgedBody(action, call);
   const body = { ...judged, model: candidate.model };
   return {
-    body: JSON.stringify(translateRequest(api, candidate.api, body, dropHints, onDropped)),
+    body: translateRequest(api, candidate.api, body, dropHints, onDropped),
     headers: { ...passedHeaders(action, call), ...traceHeader(call) },
     options: { created, includeUsage: includesUsage(judged), request: judged },
   };

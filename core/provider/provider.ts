@@ -30,6 +30,8 @@ interface ProviderCall {
   /** True if an approval was consumed for it. */
   readonly isApproved: boolean;
   readonly signal: AbortSignal;
+  /** Resolves in a later turn of the event loop. */
+  readonly pause: () => Promise<void>;
 }
 
 /** One provider: its attempts, its limits, its health. */

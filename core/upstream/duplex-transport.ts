@@ -1,6 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
+import { MessageReader, type MessageSource } from "./message-reader.ts";
 import {
   type Flight,
   FloodGate,
@@ -8,7 +9,6 @@ import {
   type McpTransport,
   oversizedReply,
   type ReplyBounds,
-  readReply,
   type TransportListener,
 } from "./transport.ts";
 
@@ -21,7 +21,7 @@ export interface PipeListener {
 }
 
 /** One ordered stream of messages in each direction. */
-export interface Pipe {
+export interface Pipe extends MessageSource {
   listen(listener: PipeListener): void;
   /**
    * Sends one message; `done` is called once, with the fault if the message was not accepted. `headers`, as name and
@@ -31,6 +31,9 @@ export interface Pipe {
   close(): Promise<void>;
 }
 
+/** Bytes at either end of a message in which its id is looked for. */
+const edge = 256;
+
 /**
  * JSON-RPC over a pipe: matches responses to requests by id. A message that cannot be parsed fails the request whose id
  * is visible in it, else the whole connection.
@@ -39,6 +42,7 @@ export class DuplexTransport implements McpTransport {
   readonly hasRequestStreams = false;
   readonly #pipe: Pipe;
   readonly #bounds: ReplyBounds;
+  readonly #reader: MessageReader;
   readonly #gate: FloodGate;
   readonly #flights: Map<number, Flight> = new Map();
   #listener!: TransportListener;
@@ -48,6 +52,7 @@ export class DuplexTransport implements McpTransport {
   constructor(pipe: Pipe, bounds: ReplyBounds, clock: Clock) {
     this.#pipe = pipe;
     this.#bounds = bounds;
+    this.#reader = new MessageReader({ bounds, source: pipe });
     this.#gate = new FloodGate(clock);
   }
 
@@ -55,8 +60,10 @@ export class DuplexTransport implements McpTransport {
     this.#listener = listener;
     this.#pipe.listen({
       onMessage: (data) => this.#onMessage(data),
-      onLongMessage: (head, tail) => this.#onUnreadable(oversizedReply(this.#bounds), head, tail),
-      onEnd: (error) => this.#end(error),
+      onLongMessage: (head, tail) => {
+        this.#reader.follow(() => this.#onUnreadable(oversizedReply(this.#bounds), head, tail));
+      },
+      onEnd: (error) => this.#reader.follow(() => this.#end(error)),
     });
   }
 
@@ -94,18 +101,19 @@ export class DuplexTransport implements McpTransport {
 
   #onMessage(data: Buffer | string): void {
     if (this.#isClosed) return;
-    let read: JsonRpcMessage;
-    try {
-      read = readReply(data, this.#bounds);
-    } catch (error) {
+    const refuse = (error: GatewayError): void => {
       const bytes = Buffer.from(data);
-      this.#onUnreadable(GatewayError.from(error), bytes.subarray(0, 256), bytes.subarray(-256));
-      return;
-    }
-    if (read.kind === "response") this.#onResponse(read.message, data.length);
-    else if (!this.#admit(data.length)) return;
-    else if (read.kind === "notification") this.#listener.onNotification(read.message, undefined);
-    else this.#listener.onRequest(read.message, undefined);
+      this.#onUnreadable(error, bytes.subarray(0, edge), bytes.subarray(-edge));
+    };
+    this.#reader.read(data, (message) => this.#onRead(message, data.length), refuse);
+  }
+
+  #onRead({ kind, message }: JsonRpcMessage, bytes: number): void {
+    if (this.#isClosed) return;
+    if (kind === "response") this.#onResponse(message, bytes);
+    else if (!this.#admit(bytes)) return;
+    else if (kind === "notification") this.#listener.onNotification(message, undefined);
+    else this.#listener.onRequest(message, undefined);
   }
 
   #onResponse(response: JsonRpcResponse, bytes: number): void {

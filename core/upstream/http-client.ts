@@ -172,6 +172,15 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     this.#listener.onFault(error);
   }
 
+  /** Reads no more of the response until `resume`. */
+  pause(): void {
+    if (!this.isDone) this.#controller?.pause();
+  }
+
+  resume(): void {
+    if (!this.isDone) this.#controller?.resume();
+  }
+
   /** Closes the request's stream if it is still open; the listener is not called again. */
   stop(): void {
     if (this.isDone) return;

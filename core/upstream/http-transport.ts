@@ -5,6 +5,7 @@ import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../ac
 import { longText } from "../action/strict-json.ts";
 import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
+import { MessageReader } from "./message-reader.ts";
 import { ServerStream } from "./server-stream.ts";
 import { eventId, isMessage, type SseEvent, SseReader } from "./sse-reader.ts";
 import {
@@ -14,7 +15,6 @@ import {
   misdirected,
   type ReplyBounds,
   readReply,
-  readReplyInTurns,
   type TransportListener,
 } from "./transport.ts";
 
@@ -199,6 +199,8 @@ class RequestStream implements CallListener {
   readonly #clock: Clock;
   readonly #listener: RequestStreamListener;
   #gate: FloodGate | undefined;
+  /** The reader of a long body or of an event stream. */
+  #reader: MessageReader | undefined;
   #status = 0;
   #type = "";
   #lastEventId: string | undefined;
@@ -225,10 +227,12 @@ class RequestStream implements CallListener {
     if (this.#type !== "text/event-stream") {
       throw new GatewayError("UPSTREAM_INVALID", "expected an answer of application/json or text/event-stream");
     }
+    const reader = this.#openReader();
     return new SseReader(this.#bounds.bytes, {
-      onEvent: (event) => this.#onEvent(event),
+      onEvent: (event) => this.#onEvent(event, reader),
       onEnd: (retryMs) => {
-        this.#onInterrupted(new GatewayError("UPSTREAM_UNAVAILABLE", "the stream ended without an answer"), retryMs);
+        const error = new GatewayError("UPSTREAM_UNAVAILABLE", "the stream ended without an answer");
+        reader.follow(() => this.#onInterrupted(error, retryMs));
       },
     });
   }
@@ -238,9 +242,12 @@ class RequestStream implements CallListener {
       this.#onRefusal(body);
       return;
     }
-    const { pause } = this.#flight.exchange;
-    if (pause !== undefined && typeof body === "string" && body.length >= longText) {
-      void this.#readLong(body, pause);
+    if (body.length >= longText) {
+      const use = (read: JsonRpcMessage): void => {
+        if (read.kind !== "response") throw noAnswer(read);
+        this.#flight.settle({ response: read.message });
+      };
+      this.#openReader().read(body, use, this.#refuse);
       return;
     }
     const read = readReply(body, this.#bounds);
@@ -248,19 +255,35 @@ class RequestStream implements CallListener {
     this.#flight.settle({ response: read.message });
   }
 
-  /** Settles the flight with a complete response: the time until its turn comes is not the upstream's. */
-  async #readLong(text: string, pause: () => Promise<void>): Promise<void> {
-    this.#flight.liftDeadline();
-    try {
-      const read = await readReplyInTurns(text, this.#bounds, pause);
-      if (read.kind !== "response") throw noAnswer(read);
-      this.#flight.settle({ response: read.message });
-    } catch (error) {
-      this.onFault(GatewayError.from(error));
-    }
+  onFault(error: GatewayError): void {
+    if (this.#reader === undefined) this.#fail(error);
+    else this.#reader.follow(() => this.#fail(error));
   }
 
-  onFault(error: GatewayError): void {
+  /** The reader of a long body, or of an event stream. While it reads over several turns, no time of the upstream's passes. */
+  #openReader(): MessageReader {
+    const { call } = this;
+    const flight = this.#flight;
+    const source = {
+      pause: () => {
+        flight.holdDeadline();
+        call.pause();
+      },
+      resume: () => {
+        flight.progress();
+        call.resume();
+      },
+    };
+    this.#reader = new MessageReader({ bounds: this.#bounds, source, pause: flight.exchange.pause });
+    return this.#reader;
+  }
+
+  readonly #refuse = (error: GatewayError): void => {
+    this.call.stop();
+    this.#fail(error);
+  };
+
+  #fail(error: GatewayError): void {
     if (error.code === "UPSTREAM_UNAVAILABLE") this.#onInterrupted(error, undefined);
     else this.#flight.settle({ fault: error });
   }
@@ -284,13 +307,15 @@ class RequestStream implements CallListener {
     }
   }
 
-  #onEvent(event: SseEvent): void {
+  #onEvent(event: SseEvent, reader: MessageReader): void {
     if (this.#flight.isSettled) return;
     this.#lastEventId = eventId(event) ?? this.#lastEventId;
-    if (isMessage(event)) this.#onMessage(readReply(event.data, this.#bounds), event.data.length);
+    const { data } = event;
+    if (isMessage(event)) reader.read(data, (read) => this.#onMessage(read, data.length), this.#refuse);
   }
 
   #onMessage(read: JsonRpcMessage, bytes: number): void {
+    if (this.#flight.isSettled) return;
     if (read.kind === "response") {
       this.#flight.settle({ response: read.message });
       return;

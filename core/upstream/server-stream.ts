@@ -1,8 +1,9 @@
 import type { GatewayError } from "../action/error.ts";
 import type { JsonRpcMessage } from "../action/json-rpc.ts";
 import { HttpCall, requireEventStream } from "./http-client.ts";
+import { MessageReader } from "./message-reader.ts";
 import { eventId, isMessage, type SseEvent, SseReader } from "./sse-reader.ts";
-import { type ReplyBounds, readReply } from "./transport.ts";
+import type { ReplyBounds } from "./transport.ts";
 
 const minRetryMs = 100;
 const firstRetryMs = 1_000;
@@ -44,28 +45,39 @@ export class ServerStream {
   }
 
   #connect(): void {
-    this.#call = new HttpCall({
+    const { bounds } = this.#options;
+    const call: HttpCall = new HttpCall({
       onResponse: (status, headers) => {
         requireEventStream(status, headers);
-        return new SseReader(this.#options.bounds.bytes, {
-          onEvent: (event) => this.#onEvent(event),
-          onEnd: (retryMs) => this.#retry(retryMs),
+        return new SseReader(bounds.bytes, {
+          onEvent: (event) => this.#onEvent(event, reader, call),
+          onEnd: (retryMs) => reader.follow(() => this.#retry(retryMs)),
         });
       },
-      onFault: (error) => this.#onFault(error),
+      onFault: (error) => reader.follow(() => this.#onFault(error)),
     });
-    this.#options.open(this.#lastEventId, this.#call);
+    const reader = new MessageReader({ bounds, source: call });
+    this.#call = call;
+    this.#options.open(this.#lastEventId, call);
   }
 
-  #onEvent(event: SseEvent): void {
+  #onEvent(event: SseEvent, reader: MessageReader, call: HttpCall): void {
     if (this.#isStopped) return;
     this.#failures = 0;
     this.#lastEventId = eventId(event) ?? this.#lastEventId;
+    const { data } = event;
     if (!isMessage(event)) return;
-    this.#options.onMessage(readReply(event.data, this.#options.bounds), event.data.length);
+    const use = (message: JsonRpcMessage): void => {
+      if (!this.#isStopped) this.#options.onMessage(message, data.length);
+    };
+    reader.read(data, use, (error) => {
+      call.stop();
+      this.#onFault(error);
+    });
   }
 
   #onFault(error: GatewayError): void {
+    if (this.#isStopped) return;
     const status = error.data?.http_status;
     const isTemporary =
       error.code !== "UPSTREAM_INVALID" && (typeof status !== "number" || status >= 500 || status === 429);

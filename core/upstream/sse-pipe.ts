@@ -49,6 +49,14 @@ export class SsePipe implements Pipe {
     this.#endpoint.then((path) => this.#post(path, text, done, headers), done);
   }
 
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
   async close(): Promise<void> {
     this.#isEnded = true;
     this.#refuse(new GatewayError("UPSTREAM_UNAVAILABLE", "the connection was closed"));

@@ -21,6 +21,7 @@ export class StdioPipe implements Pipe {
   readonly #command: string;
   #listener!: PipeListener;
   #hasMessages = false;
+  #isPaused = false;
   #isEnded = false;
 
   constructor(config: StdioConfig, bounds: ReplyBounds, clock: Clock, onLog: (line: string) => void) {
@@ -60,7 +61,10 @@ export class StdioPipe implements Pipe {
         this.#fail("UPSTREAM_UNAVAILABLE", `the process ended (${signal ?? `exit code ${code}`})`);
       // `close` is emitted when its output is read whole, unless something outside its group holds the pipe.
       this.#child.once("close", end);
-      setTimeout(end, endMs).unref();
+      const endSoon = (): void => {
+        setTimeout(() => (this.#isPaused ? endSoon() : end()), endMs).unref();
+      };
+      endSoon();
     });
   }
 
@@ -74,6 +78,16 @@ export class StdioPipe implements Pipe {
       stdin.write(`${text}\n`);
       done();
     }
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#child.stdout.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (!this.#isEnded) this.#child.stdout.resume();
   }
 
   async close(): Promise<void> {

@@ -7,7 +7,7 @@ import {
   type JsonRpcResponse,
   readJsonRpc,
 } from "../action/json-rpc.ts";
-import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { decodeJsonInTurns, type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { Turns } from "../action/turns.ts";
 import type { Exchange } from "./connection.ts";
 
@@ -86,7 +86,8 @@ export class Flight {
   #allowedMs: number;
   #resolve!: (response: JsonRpcResponse) => void;
   #reject!: (reason: unknown) => void;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout;
+  #isUnlimited = false;
 
   constructor(options: FlightOptions) {
     this.request = options.request;
@@ -121,21 +122,23 @@ export class Flight {
 
   /** Restarts the limit on silence after a sign of progress, up to the maximum time in all. */
   progress(): void {
-    if (this.isSettled || this.#timer === undefined) return;
-    const left = this.#hardEnd - this.#options.clock();
-    if (left > this.#options.timeoutMs) {
-      this.#timer.refresh();
-      return;
-    }
+    if (this.isSettled || this.#isUnlimited) return;
+    const { timeoutMs, maxTimeoutMs, clock } = this.#options;
+    const left = this.#hardEnd - clock();
     clearTimeout(this.#timer);
-    this.#allowedMs = this.#options.maxTimeoutMs;
-    this.#timer = setTimeout(this.#onDeadline, Math.max(0, left));
+    this.#allowedMs = left > timeoutMs ? timeoutMs : maxTimeoutMs;
+    this.#timer = setTimeout(this.#onDeadline, Math.max(0, Math.min(left, timeoutMs)));
+  }
+
+  /** Stops the deadlines until `progress`: the time that the gateway takes is not the upstream's. */
+  holdDeadline(): void {
+    clearTimeout(this.#timer);
   }
 
   /** Removes the deadlines: from now on only the caller or the upstream ends the flight. */
   liftDeadline(): void {
+    this.#isUnlimited = true;
     clearTimeout(this.#timer);
-    this.#timer = undefined;
   }
 
   #onDeadline = (): void => {
@@ -175,13 +178,15 @@ export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonR
 
 /** Parses a long message as `readReply` does, over several turns. `pause` resolves in the next one. */
 export async function readReplyInTurns(
-  text: string,
+  data: Uint8Array | string,
   bounds: ReplyBounds,
   pause: () => Promise<void>,
 ): Promise<JsonRpcMessage> {
-  if (text.length > bounds.bytes) throw oversizedReply(bounds);
+  if (data.length > bounds.bytes) throw oversizedReply(bounds);
+  const turns = new Turns(pause);
   try {
-    return readJsonRpc(await parseJsonInTurns(text, bounds.json, new Turns(pause)));
+    const text = typeof data === "string" ? data : await decodeJsonInTurns(data, turns);
+    return readJsonRpc(await parseJsonInTurns(text, bounds.json, turns));
   } catch (cause) {
     throw unreadableReply(cause);
   }

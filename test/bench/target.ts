@@ -47,7 +47,7 @@ export function keyEntry(id: string, tenant: string, role: Role, secret: string)
 /** A gateway in a process of its own, with durable signed evidence, one key, whose rates bound nothing here, and `config`. */
 export function startGoverned(
   config: string,
-  more: Pick<GatewayOptions, "files" | "folder"> = {},
+  more: Pick<GatewayOptions, "files" | "folder" | "env"> = {},
 ): Promise<RunningGateway> {
   const common = `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }

@@ -1,12 +1,13 @@
 import type { ServerResponse } from "node:http";
-import { lineJson } from "../../action/json.ts";
+import { setImmediate } from "node:timers/promises";
+import { isLarge, type Json, lineJson, lineText } from "../../action/json.ts";
+import { jsonPieces } from "../../action/json-pieces.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
+import { Turns } from "../../action/turns.ts";
 
 /** Unsent bytes that a slow reader may leave in memory; beyond it the connection is closed. */
 const maxUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
-/** Characters from which on a result is encoded in a turn of its own. */
-const longText = 65_536;
 
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
 
@@ -25,7 +26,7 @@ export class Reply {
   readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
   #closed: boolean;
-  /** True once a long result is about to be sent. */
+  /** True once a large result is about to be sent. */
   #isFinishing = false;
   #followed: boolean;
   readonly #closeListeners: Set<() => void>;
@@ -78,27 +79,39 @@ export class Reply {
   /** Sends the result, as JSON or as the stream's last event, and ends the response. */
   finish(status: number, body: JsonRpcResponse): void {
     if (!this.open) return;
-    if (this.#response.headersSent) {
+    const isStream = this.#response.headersSent;
+    if (isLarge(body as unknown as Json)) void this.#finishLarge(status, body as unknown as Json, isStream);
+    else if (isStream) {
       this.#write(body);
       this.#response.end();
-      return;
+    } else {
+      const text = JSON.stringify(body);
+      const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
+      this.#response.writeHead(status, headers);
+      this.#response.end(text);
     }
-    const text = JSON.stringify(body);
-    if (text.length >= longText) {
-      this.#isFinishing = true;
-      setImmediate(() => this.#finishLong(status, text));
-      return;
-    }
-    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
-    this.#response.end(text);
   }
 
-  /** Ends the response with a text that is encoded once, in a turn of its own: Node would count its bytes before it writes them. */
-  #finishLong(status: number, text: string): void {
-    if (this.#response.destroyed) return;
-    const bytes = Buffer.from(text);
-    this.#response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length });
-    this.#response.end(bytes);
+  /** The same, in turns of its own: each part of the text is made and encoded once. */
+  async #finishLarge(status: number, body: Json, isStream: boolean): Promise<void> {
+    this.#isFinishing = true;
+    const turns = new Turns(setImmediate);
+    await turns.next();
+    const parts: Buffer[] = [];
+    let length = 0;
+    await turns.each(jsonPieces(body), (piece) => {
+      const part = Buffer.from(isStream ? lineText(piece) : piece);
+      parts.push(part);
+      length += part.length;
+    });
+    const response = this.#response;
+    if (isStream && response.writableLength > maxUnsentBytes) response.destroy();
+    if (response.destroyed) return;
+    if (!isStream) response.writeHead(status, { "content-type": "application/json", "content-length": length });
+    response.cork();
+    if (isStream) response.write("event: message\ndata: ");
+    for (const part of parts) response.write(part);
+    response.end(isStream ? "\n\n" : "");
   }
 
   /** Ends the response without a body, or the stream. */

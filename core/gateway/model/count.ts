@@ -71,7 +71,8 @@ class CountAttempt {
   async dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<WholeReply>> {
     const { candidate, signal, actor, requestId } = this.#open;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
-    const call = { candidate, api: "messages", purpose: "count", stream: false, signal, traceparent } as const;
+    const pause = (): Promise<void> => this.#parts.fairShare.pause(actor.principal);
+    const call = { candidate, api: "messages", purpose: "count", stream: false, signal, pause, traceparent } as const;
     const answer = await this.#parts.fleet.call(permission, call);
     this.#parts.fairShare.mainThread.resume(actor.principal);
     if (answer.kind === "stream") throw new TypeError("countByProvider: expected no stream");

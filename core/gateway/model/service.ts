@@ -123,14 +123,15 @@ class ProviderAttempt {
     const { request, signal } = this.#open;
     const { api, stream, form, purpose } = request;
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
-    const call = { candidate: this.#candidate, api, stream, purpose, signal, traceparent };
+    const pause = (): Promise<void> => this.#parts.fairShare.pause(this.#open.actor.principal);
+    const call = { candidate: this.#candidate, api, stream, purpose, signal, pause, traceparent };
     await this.#open.bill.book(this.#candidate);
     const answer = await this.#parts.fleet.call(permission, call);
     this.#charge();
     if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
       // It was parsed in this turn, and takes as long to judge.
-      if (isLarge(answer.body)) await this.#parts.fairShare.pause(this.#open.actor.principal);
+      if (isLarge(answer.body)) await pause();
       const usage = purpose === "embed" ? readEmbeddingsUsage(answer.body) : readUsage(api, answer.body);
       if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);

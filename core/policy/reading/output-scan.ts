@@ -29,6 +29,8 @@ export interface OutputScan {
 
 /** Members of a part of a list that are shown as text. */
 const shown: ReadonlySet<string> = new Set(["text", "thinking", "refusal", "content", "reasoning"]);
+/** Names that are known to be read as they stand. */
+const maxPlain = 1_024;
 /** Alternatives, which nobody reads as one text. */
 const alternatives: ReadonlySet<string> = new Set(["choices", "candidates"]);
 
@@ -51,15 +53,20 @@ class Scan {
   readonly #texts: OutputText[] = [];
   readonly #names: { name: string; pointer: string }[] = [];
   readonly #lists: List[] = [];
+  /** Names that are read as they stand: those of rows come again and again. */
+  readonly #plain: Set<string> = new Set();
 
   /** `list`: the texts of the outermost list around the value. */
   visit(value: Json, place: Place | undefined, name: string, list: List | undefined): void {
     if (typeof value === "string") this.#text(value, place, name, list);
     else if (Array.isArray(value)) this.#list(value, place, name, list);
     else if (isJsonObject(value)) {
-      for (const [member, inner] of Object.entries(value)) {
-        if (oddRanges(member).length > 0) this.#names.push({ name: member, pointer: pointerOf(place) });
-        if (inner !== null && inner !== "") this.visit(inner, { above: place, name: member }, member, list);
+      for (const member in value) {
+        this.#name(member, place);
+        const inner = value[member];
+        const isText = typeof inner === "string" && inner !== "";
+        if (isText || (typeof inner === "object" && inner !== null))
+          this.visit(inner, { above: place, name: member }, member, list);
       }
     }
   }
@@ -86,6 +93,12 @@ class Scan {
       if (typeof item === "string") list?.push({ place: itemPlace, text: item });
       this.visit(item, itemPlace, name, list);
     });
+  }
+
+  #name(name: string, place: Place | undefined): void {
+    if (this.#plain.has(name)) return;
+    if (oddRanges(name).length > 0) this.#names.push({ name, pointer: pointerOf(place) });
+    else if (this.#plain.size < maxPlain) this.#plain.add(name);
   }
 
   #text(text: string, place: Place | undefined, name: string, list: List | undefined): void {

@@ -24,10 +24,14 @@ export interface TextRange {
   readonly fromByte: number;
 }
 
+const none: readonly TextRange[] = [];
+
 /** The ranges of a text in which a reader sees other characters than there are; none for most texts. Linear. */
 export function oddRanges(text: string): readonly TextRange[] {
+  let at = nextOdd(text, 0);
+  if (at === text.length) return none;
   const ranges: { from: number; to: number }[] = [];
-  for (let [at, end] = [nextOdd(text, 0), 0]; at < text.length; at = nextOdd(text, end)) {
+  for (let end = 0; at < text.length; at = nextOdd(text, end)) {
     end = endOfCharacter(text, at);
     if (!isMisread(text, at, end)) continue;
     const last = ranges.at(-1);
@@ -175,7 +179,9 @@ export class PlainText {
   /** Returns the byte at which the source goes on. */
   #addPlain(source: number, text: string, from: number, to: number, firstByte: number): number {
     let [at, byte] = [from, firstByte];
-    for (let [place, end] = [nextOdd(text, from), 0]; place < to; place = nextOdd(text, end)) {
+    // Of a long text nothing is searched behind the range.
+    const part = text.slice(0, to);
+    for (let [place, end] = [nextOdd(part, from), 0]; place < to; place = nextOdd(part, end)) {
       end = endOfCharacter(text, place);
       const plain = plainCharacter(text.codePointAt(place) as number);
       if (plain === null) continue;

@@ -121,9 +121,37 @@ describe("the number of values in a body [S76]", () => {
     expect(status).to.equal(400);
     expect(body).to.include("expected at most 100000 members and items, got more at offset ");
   });
+
+  it("is that of a tool call in each object of a model request [S76]", async () => {
+    const membersOf = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":0`)}}`;
+    const ask = (...counts: readonly number[]): Promise<WireResponse> => {
+      const body = `{"model":"none","messages":[{"role":"user","content":"x"}],"metadata":[${counts.map(membersOf)}]}`;
+      return send(world.gateway.url, { method: "POST", target: "/v1/messages", headers: messageHeaders(), body });
+    };
+    expect((await ask(10_000, 10_000, 10_000)).body).to.include("unknown model");
+    const { status, body } = await ask(1, 10_001);
+    expect(status).to.equal(400);
+    expect(body).to.include("expected at most 10000 members in an object, got more at offset ");
+  });
 });
 
 describe("the configured number of values", () => {
+  it("is that of one object too, in tool calls and in model requests", async () => {
+    const world = await openWorld("limits: { json_members: 100 }");
+    const membersOf = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":0`)}}`;
+    const said = "expected at most 100 members in an object, got more at offset ";
+    try {
+      expect((await post(world, echoCall(`{"list":[${membersOf(100)},${membersOf(100)}]}`))).status).to.equal(200);
+      expect((await post(world, echoCall(membersOf(101)))).body).to.include(said);
+      const body = `{"model":"none","messages":[{"role":"user","content":"x"}],"metadata":${membersOf(101)}}`;
+      const request = { method: "POST", target: "/v1/messages", headers: messageHeaders(), body };
+      expect((await send(world.gateway.url, request)).body).to.include(said);
+      expect((await world.upstream.calls()).length).to.equal(1);
+    } finally {
+      await world.stop();
+    }
+  });
+
   it("applies to tool calls and to model requests, each its own [S76]", async () => {
     const world = await openWorld("limits: { json_nodes: 200, model_json_nodes: 300 }");
     try {

@@ -27,9 +27,13 @@ describe("jsonPieces(value)", () => {
     fc.assert(fc.property(json, check), { numRuns: roundsOf(200, 5_000) });
   });
 
-  it("stays short where many short strings make a long text", () => {
-    const pieces = [...jsonPieces(Array.from({ length: 1_000 }, () => "x".repeat(1_000)))];
-    expect(Math.max(...pieces.map(({ length }) => length))).to.equal(65_536);
+  it("stays short where many short values make a long text", () => {
+    const items = Array.from({ length: 1_000 }, (_, at) => ({ at, text: "x".repeat(1_000) }));
+    for (const value of [items, { a: { ...items }, b: [[items]] }, [{ a: 1 }, items, { b: items.slice(0, 60) }]]) {
+      const pieces = [...jsonPieces(value as Json)];
+      expect(pieces.join("")).to.equal(JSON.stringify(value));
+      expect(Math.max(...pieces.map(({ length }) => length))).to.be.within(60_000, 70_000);
+    }
   });
 
   it("leaves out members that are undefined, and makes no copy of a long string", () => {

@@ -114,6 +114,19 @@ describe("parseStrictJson(bytes, bounds)", () => {
       });
     }
 
+    it("refuses too many members of one object, at whatever level, and takes as many in several", () => {
+      const few = { members: 3 };
+      const three = '{"a":1,"b":{},"c":[1,2,3,4,5]}';
+      expect(fault(`[${three},${three}]`, few)).to.equal("accepted");
+      expect(fault(`{"x":${three},"y":[${three}],"z":1}`, few)).to.equal("accepted");
+      const four = '{"a":1,"b":{},"c":[1],"d":2}';
+      const said = "JSON_BOUND JSON exceeds a bound: expected at most 3 members in an object, got more at offset ";
+      expect(fault(four, few)).to.equal(`${said}21`);
+      expect(fault(`{"x":[0,${four}]}`, few)).to.equal(`${said}29`);
+      expect(fault(`{"x":${three},"y":1,"z":2,"v":3}`, few)).to.include(said);
+      expect(fault(four)).to.equal("accepted");
+    });
+
     it("refuses too many members and too long strings", () => {
       expect(fault(JSON.stringify(Array(60).fill(1)))).to.contain("expected at most 50 members and items");
       expect(fault(JSON.stringify("x".repeat(21)))).to.contain("expected strings of at most 20 characters");

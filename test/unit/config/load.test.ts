@@ -381,6 +381,7 @@ function defaults(source: string): GatewayConfig {
       jsonDepth: 64,
       jsonNodes: 10_000,
       modelJsonNodes: 100_000,
+      jsonMembers: 10_000,
       jsonStringLength: 4_194_304,
       upstreamReplyBytes: 16_777_216,
       upstreamReplyNodes: 100_000,

@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { type ModelProvider, type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerOf } from "../../fixture/model-reply.ts";
-import { FleetWorld, httpConfig, providerKey } from "./fixture.ts";
+import { contentOf, FleetWorld, httpConfig, providerKey } from "./fixture.ts";
 
 let world: FleetWorld;
 let provider: ModelProvider;
@@ -36,6 +36,39 @@ describe("a whole answer", () => {
     expect(body).to.have.nested.property("choices[0].message.content", "Hi there.");
     expect(body.created).to.be.closeTo(Date.now() / 1000, 60);
   });
+});
+
+describe("a long answer", () => {
+  inOwnWorld();
+
+  const text = "ź of a long answer ".repeat(20_000);
+  const bytes = Buffer.from(JSON.stringify(answerOf("chat", { text })));
+
+  it("is read over several turns, and is what a short one is [S76]", async () => {
+    world.open([httpConfig(provider)]);
+    provider.next(scripts.says(200, bytes));
+    const { raw, body } = await world.whole();
+    expect(Buffer.from(raw ?? []).equals(bytes)).to.equal(true);
+    expect(contentOf(body)).to.equal(text);
+    // Before the scan, and after each of its two parts.
+    expect(world.pauses).to.equal(1 + 2);
+  });
+
+  for (const [name, ends, message] of [
+    ["no JSON", "", /malformed JSON/],
+    ["a key twice", ',"choices":[]}', /duplicate key/],
+    ["no object", "]", /expected a JSON object/],
+    ["invalid UTF-8", Buffer.from([0x22, 0xff, 0x22]), /UTF-8/],
+  ] as const) {
+    it(`is PROVIDER_INVALID where it is ${name}`, async () => {
+      world.open([httpConfig(provider)]);
+      const begins = name === "no object" ? `["${"x".repeat(300_000)}"` : bytes.subarray(0, -1);
+      provider.next(scripts.says(200, Buffer.concat([Buffer.from(begins), Buffer.from(ends)])));
+      const { error } = await world.failed();
+      expect(error.code).to.equal("PROVIDER_INVALID");
+      expect(error.message).to.match(message);
+    });
+  }
 });
 
 describe("an answer that is none", () => {

@@ -63,6 +63,9 @@ export function routeTo(names: readonly string[], changed: Partial<ModelRoute> =
 export class FleetWorld {
   readonly events: ProviderEvent[] = [];
   nowMs = 0;
+  /** How often a request or its answer waited for a turn. */
+  pauses = 0;
+  readonly pause = async (): Promise<void> => void this.pauses++;
   #fleet: ProviderFleet | undefined;
   readonly #providers: ModelProvider[] = [];
 
@@ -119,7 +122,7 @@ export class FleetWorld {
     const { api = "chat", stream = false } = asked;
     const candidate = this.candidate(asked);
     const signal = asked.signal ?? new AbortController().signal;
-    return this.fleet.call(this.permit(asked), { candidate, api, stream, signal });
+    return this.fleet.call(this.permit(asked), { candidate, api, stream, signal, pause: this.pause });
   }
 
   async whole(asked: Asked = {}): Promise<WholeResponse> {

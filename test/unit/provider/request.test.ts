@@ -47,6 +47,21 @@ describe("what a provider is sent", () => {
     );
   });
 
+  it("leaves in a turn of its own where it is long, and not at all where nobody waits for it then [S76]", async () => {
+    world.open([httpConfig(provider)]);
+    const messages = [{ role: "user", content: "ź".repeat(300_000) }];
+    await world.whole({ body: { messages } });
+    expect(provider.calls[0]?.body.messages).to.deep.equal(messages);
+    expect(world.pauses).to.equal(1);
+    await world.whole();
+    expect(world.pauses, "a short one").to.equal(1);
+    const gone = new AbortController();
+    const asked = world.ask({ body: { messages }, signal: gone.signal });
+    gone.abort();
+    expect(await asked).to.have.nested.property("error.code", "CANCELLED");
+    expect(provider.calls).to.have.length(2);
+  });
+
   it("goes to /v1/messages of a provider that speaks messages, with the version the client asked for", async () => {
     world.open([httpConfig(provider, { type: "anthropic" })]);
     await world.whole({ api: "messages" });
@@ -104,7 +119,7 @@ describe("ProviderFleet.call(permission, call)", () => {
     world.open([httpConfig(provider), httpConfig(other, { name: "q" })], [routeTo(["p", "q"], { fallback: true })]);
     const [candidate, next] = world.candidates();
     if (candidate === undefined || next === undefined) throw new Error("expected two candidates");
-    const call = { candidate, api: "chat", stream: false, signal } as const;
+    const call = { candidate, api: "chat", stream: false, signal, pause: world.pause } as const;
     const permission = world.permit({});
     await world.fleet.call(permission, call);
     const again = await world.fleet.call(permission, call).catch((error: unknown) => error);
@@ -130,7 +145,7 @@ describe("ProviderFleet.call(permission, call)", () => {
     expect(() => world.candidates({ body }))
       .to.throw(GatewayError, "`n`")
       .with.property("code", "MODEL_UNTRANSLATABLE");
-    const call = { candidate: world.candidate(), api: "chat", stream: false, signal } as const;
+    const call = { candidate: world.candidate(), api: "chat", stream: false, signal, pause: world.pause } as const;
     const permission = permit(
       makeAction({ ...judged, target: call.candidate.target, arguments: { n: 2, messages: [] } }),
     );

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { call, closeAll, fault, hostile, isAlive, openGroup, textOf, until } from "./fixture.ts";
+import { StdioPipe } from "../../../core/upstream/stdio-pipe.ts";
+import { bounds, call, closeAll, fault, hostile, isAlive, openGroup, textOf, until } from "./fixture.ts";
 
 describe("an upstream over stdio", () => {
   afterEach(closeAll);
@@ -71,6 +72,32 @@ describe("an upstream over stdio", () => {
     it("still delivers its last words", async () => {
       const { group } = openGroup(hostile());
       expect(textOf(await call(group, "answer_and_die"))).to.equal("last words");
+    });
+
+    it("has ended only once what it wrote is read, however long that is held up", async () => {
+      const program = "for (let at = 0; at < 40_000; at++) console.log(JSON.stringify({ at }))";
+      const config = { ...hostile(), args: ["-e", program] };
+      const pipe = new StdioPipe(config, { bytes: 1_000, json: bounds }, Date.now, () => undefined);
+      const heard: string[] = [];
+      const ended = new Promise<void>((resolve) => {
+        pipe.listen({
+          onMessage: (data) => {
+            heard.push(String(data));
+            if (heard.length === 10) pipe.pause();
+          },
+          onLongMessage: () => heard.push("too long"),
+          onEnd: ({ message }) => resolve(void heard.push(message)),
+        });
+      });
+      await until(() => heard.length >= 10);
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      const held = heard.length;
+      expect(held).to.be.below(20_000);
+      pipe.resume();
+      await ended;
+      expect(heard.slice(0, -1)).to.deep.equal(Array.from({ length: 40_000 }, (_, at) => JSON.stringify({ at })));
+      expect(heard.at(-1)).to.include("the process ended (exit code 0)");
+      await pipe.close();
     });
 
     it("waits longer each time", async () => {

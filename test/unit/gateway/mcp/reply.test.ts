@@ -75,6 +75,35 @@ describe("Reply", () => {
       .and.include(`content-length: ${Buffer.byteLength(body)}\r\n`);
   });
 
+  it("sends a long result as the last event of a stream, on one line", async () => {
+    const reply = await replyTo(1);
+    reply.send({ jsonrpc: "2.0", method: "x" });
+    const text = "\u017c\ud83d\ude00\u2028\u0085 ".repeat(50_000);
+    reply.finish(200, { jsonrpc: "2.0", id: 1, result: { text } });
+    expect(reply.send({ jsonrpc: "2.0", method: "y" })).to.equal(false);
+    await until(() => said.endsWith("0\r\n\r\n"));
+    const [, ...chunks] = said.split("\r\n\r\n")[1]?.split(/(?:^|\r\n)[0-9a-f]+\r\n/) ?? [];
+    const [first, last] = chunks.join("").split("\n\n") as [string, string];
+    expect(first).to.equal('event: message\ndata: {"jsonrpc":"2.0","method":"x"}');
+    expect(last).to.not.match(/[\u2028\u0085]/);
+    expect(JSON.parse(last.replace("event: message\ndata: ", ""))).to.deep.equal({
+      jsonrpc: "2.0",
+      id: 1,
+      result: { text },
+    });
+  });
+
+  it("hangs up on a reader that left megabytes unread, instead of sending a long result behind them", async () => {
+    const reply = await replyTo(1);
+    client.pause();
+    reply.startStream();
+    const [response] = responses;
+    while ((response?.writableLength ?? 0) <= 4_194_304) response?.write("x".repeat(1_048_576));
+    reply.finish(200, { jsonrpc: "2.0", id: 1, result: { text: "x".repeat(100_000) } });
+    await until(() => response?.destroyed === true);
+    client.resume();
+  });
+
   it("drops a long result of which the client hung up before its turn", async () => {
     const reply = await replyTo(1);
     reply.finish(200, { jsonrpc: "2.0", id: 1, result: { text: "x".repeat(100_000) } });
