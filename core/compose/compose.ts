@@ -204,6 +204,7 @@ export async function openParts(config: GatewayConfig, log: Log, owned: Ownershi
     deadlineMs: config.policy.deadlineMs,
     newId,
     elapsedMs,
+    pause: ({ tenant, principal: { id } }) => fairShare.pause({ tenant, id }),
   });
   const collector = await openCollector(config, log, metrics, egress);
   const recent = new RecentActions(recentLimits(config.evidence));

@@ -1,12 +1,15 @@
 import type { CancelSignal } from "../action/cancellation.ts";
 import { type Decision, isDecision, strictest } from "../action/decision.ts";
-import { type ActionEnvelope, type Protocol, protocols } from "../action/envelope.ts";
+import { type ActionEnvelope, type Pause, type Protocol, protocols } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
+import { isLarge, type Json } from "../action/json.ts";
 import type { ActivePolicy, ActiveRule, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
+import { Turns } from "../action/turns.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { definitionGuard } from "./definition-guard.ts";
-import { judgeAnswer, scanAnswer } from "./reading/judge-reading.ts";
+import { judgeAnswer, scanAnswer, scanAnswerInTurns } from "./reading/judge-reading.ts";
+import type { OutputScan } from "./reading/output-scan.ts";
 import { checkVerdict, describeError, failedVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
@@ -18,6 +21,8 @@ export interface PolicyChainOptions {
   readonly newId: () => string;
   /** Monotonic clock in milliseconds. */
   readonly elapsedMs: () => number;
+  /** Without it, large answers are searched in one turn. */
+  readonly pause?: Pause;
 }
 
 /**
@@ -26,7 +31,7 @@ export interface PolicyChainOptions {
  * definition guard is asked first about a tool whose definition the gateway has findings about. Policies that read answers
  * also judge what a reader sees in them beside their texts one by one.
  *
- * Synchronous where every policy is. An evaluation uses the policies that were active when it began.
+ * Synchronous where every policy is, but for large answers. An evaluation uses the policies that were active when it began.
  */
 export class PolicyChain {
   readonly #options: Omit<PolicyChainOptions, "policies">;
@@ -79,18 +84,26 @@ export class PolicyChain {
     );
   }
 
-  /** `cancel` aborts when nobody waits for the evaluation any more: policies that ask others stop asking, which blocks. */
-  evaluate(action: ActionEnvelope, cancel?: CancelSignal): Evaluation | Promise<Evaluation> {
-    const { elapsedMs } = this.#options;
+  /**
+   * `cancel` aborts when nobody waits for the evaluation any more: policies that ask others stop asking, which blocks. `found`: what
+   * was found in the answer before; null where that is nothing.
+   */
+  evaluate(action: ActionEnvelope, cancel?: CancelSignal, found?: OutputScan | null): Evaluation | Promise<Evaluation> {
+    const { elapsedMs, pause } = this.#options;
+    const isRead = action.phase === "output" && this.#readProtocols.has(action.protocol);
+    if (isRead && found === undefined && pause !== undefined && isLarge(action.output as Json)) {
+      const turns = new Turns(() => pause(action));
+      return scanAnswerInTurns(action, turns).then((scan) => this.evaluate(action, cancel, scan ?? null));
+    }
     const isQuestioned = action.tool_definition?.findings !== undefined;
     const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...this.#policies] : this.#policies];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
-    const scan = action.phase === "output" && this.#readProtocols.has(action.protocol) ? scanAnswer(action) : undefined;
+    const scan = isRead && found === undefined ? scanAnswer(action) : found;
     let isPending = false;
     for (const policy of policies) {
       const asked = elapsedMs();
       try {
-        const isReadAgain = scan !== undefined && (policy.readsOutput?.(action.protocol) ?? true);
+        const isReadAgain = scan !== undefined && scan !== null && (policy.readsOutput?.(action.protocol) ?? true);
         const answer: unknown = isReadAgain
           ? judgeAnswer(policy, action, scan, cancel)
           : policy.evaluate(action, cancel);

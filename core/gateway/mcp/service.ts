@@ -3,7 +3,7 @@ import type { Cancellation } from "../../action/cancellation.ts";
 import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, isLarge, type JsonObject } from "../../action/json.ts";
+import { deepFreeze, isJsonObject, isLarge, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { readTraceContext, type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
 import type { Standing } from "../../definition/published-tool.ts";
@@ -216,7 +216,11 @@ async function dispatch(
   parts.fairShare.mainThread.resume(open.caller.principal);
   const answer = answerOf(response);
   // It may have been parsed in this turn, and takes as long to judge.
-  if (isLarge(answer.output)) await parts.fairShare.pause(open.caller.principal);
+  if (isLarge(answer.output)) {
+    await parts.fairShare.pause(open.caller.principal);
+    deepFreeze(answer.output);
+    await parts.fairShare.pause(open.caller.principal);
+  }
   return answer;
 }
 

@@ -1,5 +1,6 @@
-import { isJsonObject, type Json } from "../../action/json.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
 import { memberPointer } from "../../action/json-pointer.ts";
+import type { Turns } from "../../action/turns.ts";
 import { oddRanges, type TextRange } from "./plain-text.ts";
 
 /** A text of an answer, and the ranges of it that are read otherwise than they stand. */
@@ -36,39 +37,61 @@ const alternatives: ReadonlySet<string> = new Set(["choices", "candidates"]);
 
 /** Returns what must be read again in an answer; undefined where its texts are all that is to be seen. Linear. */
 export function scanOutput(output: Json): OutputScan | undefined {
-  const scan = new Scan();
-  scan.visit(output, undefined, "", undefined);
+  const scan = new Scan(output);
+  scan.run(Number.POSITIVE_INFINITY);
   return scan.result();
 }
 
-/** A place in an answer; its pointer is made only where it is needed. */
-interface Place {
-  readonly above: Place | undefined;
-  readonly name: string;
+/** The same, in turns. */
+export async function scanOutputInTurns(output: Json, turns: Turns): Promise<OutputScan | undefined> {
+  const scan = new Scan(output);
+  while (!scan.run(unitsAtOnce)) await turns.next();
+  return scan.result();
 }
 
-type List = { readonly place: Place | undefined; readonly text: string }[];
+/** Units of a value beside those of its own text. */
+const valueUnits = 16;
+/** Units after which others have their turn. */
+const unitsAtOnce = 524_288;
+
+/** A value of an answer that is yet to be looked at, and its place; a pointer is made only where it is needed. */
+interface Place {
+  readonly value: Json;
+  /** Undefined for the answer as a whole. */
+  readonly above: Place | undefined;
+  readonly name: string;
+  /** The name of the member, or of the list. */
+  readonly title: string;
+  /** The texts of the outermost list around the value. */
+  readonly list: Place[] | undefined;
+}
 
 class Scan {
   readonly #texts: OutputText[] = [];
   readonly #names: { name: string; pointer: string }[] = [];
-  readonly #lists: List[] = [];
+  readonly #lists: Place[][] = [];
   /** Names that are read as they stand: those of rows come again and again. */
   readonly #plain: Set<string> = new Set();
+  /** The first is the last. */
+  readonly #open: Place[];
 
-  /** `list`: the texts of the outermost list around the value. */
-  visit(value: Json, place: Place | undefined, name: string, list: List | undefined): void {
-    if (typeof value === "string") this.#text(value, place, name, list);
-    else if (Array.isArray(value)) this.#list(value, place, name, list);
-    else if (isJsonObject(value)) {
-      for (const member in value) {
-        this.#name(member, place);
-        const inner = value[member];
-        const isText = typeof inner === "string" && inner !== "";
-        if (isText || (typeof inner === "object" && inner !== null))
-          this.visit(inner, { above: place, name: member }, member, list);
-      }
+  constructor(output: Json) {
+    this.#open = [{ value: output, above: undefined, name: "", title: "", list: undefined }];
+  }
+
+  /** Goes on for about so many units; true at the end. */
+  run(maxUnits: number): boolean {
+    for (let units = 0; units < maxUnits; units += valueUnits) {
+      const place = this.#open.pop();
+      if (place === undefined) return true;
+      const { value } = place;
+      if (typeof value === "string") {
+        this.#text(place, value);
+        units += value.length;
+      } else if (Array.isArray(value)) this.#items(place, value);
+      else this.#members(place, value as JsonObject);
     }
+    return false;
   }
 
   result(): OutputScan | undefined {
@@ -77,39 +100,54 @@ class Scan {
     return {
       texts: this.#texts,
       names: this.#names,
-      lists: lists.map((parts) => parts.map(({ place, text }) => ({ pointer: pointerOf(place), text }))),
+      lists: lists.map((parts) => parts.map((place) => ({ pointer: pointerOf(place), text: place.value as string }))),
     };
   }
 
-  #list(items: readonly Json[], place: Place | undefined, name: string, outer: List | undefined): void {
-    let list = outer;
-    if (list === undefined && items.length > 0 && !alternatives.has(name)) {
+  #members(place: Place, value: JsonObject): void {
+    const names = Object.keys(value);
+    for (const name of names) this.#name(name, place);
+    for (let at = names.length - 1; at >= 0; at--) {
+      const name = names[at] as string;
+      const inner = value[name] as Json;
+      if (hasText(inner)) this.#open.push({ value: inner, above: place, name, title: name, list: place.list });
+    }
+  }
+
+  #items(place: Place, items: readonly Json[]): void {
+    const { title } = place;
+    let { list } = place;
+    if (list === undefined && items.length > 0 && !alternatives.has(title)) {
       list = [];
       this.#lists.push(list);
     }
-    items.forEach((item, index) => {
-      if (item === null || item === "" || typeof item === "number") return;
-      const itemPlace = { above: place, name: String(index) };
-      if (typeof item === "string") list?.push({ place: itemPlace, text: item });
-      this.visit(item, itemPlace, name, list);
-    });
+    for (let at = items.length - 1; at >= 0; at--) {
+      const value = items[at] as Json;
+      if (hasText(value)) this.#open.push({ value, above: place, name: String(at), title, list });
+    }
   }
 
-  #name(name: string, place: Place | undefined): void {
+  #name(name: string, place: Place): void {
     if (this.#plain.has(name)) return;
     if (oddRanges(name).length > 0) this.#names.push({ name, pointer: pointerOf(place) });
     else if (this.#plain.size < maxPlain) this.#plain.add(name);
   }
 
-  #text(text: string, place: Place | undefined, name: string, list: List | undefined): void {
-    if (list !== undefined && place !== undefined && place.name === name && shown.has(name)) list.push({ place, text });
+  #text(place: Place, text: string): void {
+    const { above, name, title, list } = place;
+    const isItem = Array.isArray(above?.value);
+    if (list !== undefined && (isItem || (name === title && shown.has(name)))) list.push(place);
     const odd = oddRanges(text);
-    if (odd.length > 0) this.#texts.push({ pointer: pointerOf(place), name, text, odd });
+    if (odd.length > 0) this.#texts.push({ pointer: pointerOf(place), name: title, text, odd });
   }
 }
 
-function pointerOf(place: Place | undefined): string {
+function hasText(value: Json): boolean {
+  return typeof value === "string" ? value !== "" : typeof value === "object" && value !== null;
+}
+
+function pointerOf(place: Place): string {
   const names: string[] = [];
-  for (let each = place; each !== undefined; each = each.above) names.push(each.name);
+  for (let each = place; each.above !== undefined; each = each.above) names.push(each.name);
   return names.reverse().reduce(memberPointer, "");
 }

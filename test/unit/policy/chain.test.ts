@@ -47,6 +47,31 @@ describe("Chain.evaluate(action)", () => {
     expect(Number.isInteger(evaluation.durationUs) && evaluation.durationUs > 0).to.equal(true);
   });
 
+  it("searches a large answer in turns, and says of it what it says of one that is searched at once [S76]", async () => {
+    const secret = "A\u200bKIA";
+    const rows = Array.from({ length: 40_000 }, (_, at) => ({ at, note: at === 39_000 ? secret : "a note" }));
+    const action = makeAction({ phase: "output", output: { rows, texts: ["AK", "IA"] } });
+    const reader = policy("reader", ({ output }) => {
+      const read = JSON.stringify((output as { readonly as_read?: unknown }).as_read ?? null);
+      const message = `${read.split("AKIA").length - 1} times`;
+      return {
+        decision: "allow",
+        findings: [{ ...finding, rule: `p.${message}`, decision: "allow", message }],
+        risk: 0,
+      };
+    });
+    let pauses = 0;
+    const pause = async (): Promise<void> => void pauses++;
+    const inTurns = chainOf([reader], { pause, elapsedMs: () => 1 }).evaluate(action);
+    const atOnce = chainOf([reader], { elapsedMs: () => 1 }).evaluate(action);
+    expect([inTurns instanceof Promise, atOnce instanceof Promise]).to.deep.equal([true, false]);
+    expect(await inTurns).to.deep.equal(atOnce);
+    expect(JSON.stringify(atOnce)).to.include("2 times");
+    expect(pauses).to.be.within(2, 8);
+    const small = makeAction({ phase: "output", output: { texts: ["AK", "IA"] } });
+    expect(chainOf([reader], { pause }).evaluate(small)).to.not.be.instanceOf(Promise);
+  });
+
   it("blocks a tool whose definition is withheld, whatever the policies say, and no other", () => {
     const digest = `sha256:${"0".repeat(64)}`;
     for (const phase of ["list", "input"] as const) {

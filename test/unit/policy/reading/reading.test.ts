@@ -4,7 +4,9 @@ import { withOutput } from "../../../../core/action/envelope.ts";
 import type { Json } from "../../../../core/action/json.ts";
 import type { Policy, Verdict } from "../../../../core/action/policy.ts";
 import { findRedactionFault, mergeRedactions, redactOutput } from "../../../../core/action/redaction.ts";
+import { Turns } from "../../../../core/action/turns.ts";
 import { judgeAnswer, scanAnswer } from "../../../../core/policy/reading/judge-reading.ts";
+import { scanOutput, scanOutputInTurns } from "../../../../core/policy/reading/output-scan.ts";
 import { plainCharacter } from "../../../../core/policy/reading/plain-character.ts";
 import { oddRanges, reach } from "../../../../core/policy/reading/plain-text.ts";
 import { makeAction } from "../../../support/action.ts";
@@ -50,6 +52,28 @@ const spelled = fc
   .tuple(...Array.from(secret, (letter) => fc.constantFrom(...spellingsOf(letter))))
   .map((letters) => letters.join(""));
 const filler = fc.string({ unit: fc.constantFrom("a ", "é ", "😀 ", "数", "\u200b", " "), maxLength: 30 });
+
+describe("scanOutputInTurns(output, turns)", () => {
+  it("finds what scanOutput finds", async () => {
+    const texts = fc.string({ unit: fc.constantFrom("a", "b1", "\u0430", "\u200b", "é"), maxLength: 6 });
+    const { answer } = fc.letrec<{ answer: Json; inner: Json }>((tie) => ({
+      answer: fc.dictionary(fc.oneof(texts, fc.constantFrom("text", "choices", "content")), tie("inner"), {
+        maxKeys: 4,
+      }),
+      inner: fc.oneof({ maxDepth: 4 }, texts, fc.constantFrom(null, 1, ""), fc.array(tie("inner")), tie("answer")),
+    }));
+    let pauses = 0;
+    const turns = new Turns(async () => void pauses++);
+    await fc.assert(
+      fc.asyncProperty(answer, async (output) => {
+        const wide = { output, more: Array(40_000).fill("ab") };
+        expect(await scanOutputInTurns(wide, turns)).to.deep.equal(scanOutput(wide));
+      }),
+      { numRuns: 40 },
+    );
+    expect(pauses).to.be.at.least(40);
+  });
+});
 
 describe("oddRanges(text)", () => {
   it("finds a look-alike wherever it stands in a word, and nothing in letters of other scripts", () => {
