@@ -215,7 +215,7 @@ async function dispatch(
   const response = await send(parts, open, connection, permission, trace);
   parts.fairShare.mainThread.resume(open.caller.principal);
   const answer = answerOf(response);
-  // It may have been parsed in this turn, and takes as long to judge.
+  // It may have been parsed in this turn, and takes as long to freeze, and to judge.
   if (isLarge(answer.output)) {
     await parts.fairShare.pause(open.caller.principal);
     deepFreeze(answer.output);

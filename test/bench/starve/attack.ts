@@ -52,6 +52,19 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return flood(ground, 4, () => body);
     },
   },
+  models: {
+    title: "model requests of 4 MB with 90,000 members",
+    config:
+      "providers: [{ name: mock, type: mock, models: [m] }]\n" +
+      "model_gateway: { routes: [{ model: m, providers: [{ name: mock }] }] }\n",
+    run: (ground) => {
+      const members = (of: number): object =>
+        Object.fromEntries(Array.from({ length: 9_000 }, (_, at) => [`member-${of}-${at}-${"n".repeat(20)}`, at]));
+      const metadata = Array.from({ length: 10 }, (_, of) => members(of));
+      const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "x" }], metadata });
+      return flood(ground, 4, () => body, "/v1/chat/completions");
+    },
+  },
   sessions: { title: "200 times `initialize`", run: openSessions },
   sockets: { title: "1,000 sockets", run: (ground) => openSockets(ground, 1_000, keyOf(ground)) },
   strangers: { title: "1,000 sockets without a key", run: (ground) => openSockets(ground, 1_000, {}) },
@@ -79,13 +92,18 @@ function keyOf({ key }: Ground): Headers {
 }
 
 /** Keeps connections busy with one request each at a time, each in a session of its own, which nothing stopped yet. */
-async function flood({ url, key, tally }: Ground, connections: number, body: (n: number) => string): Promise<void> {
+async function flood(
+  { url, key, tally }: Ground,
+  connections: number,
+  body: (n: number) => string,
+  path = "/mcp",
+): Promise<void> {
   let count = 0;
   const drive = async (): Promise<void> => {
     const client = new Client(url, { pipelining: 1 });
     for (;;) {
       const n = count++;
-      await post(client, key, body(n), { "x-gateway-session-id": `attack-${n}` }).then(
+      await post(client, key, body(n), { "x-gateway-session-id": `attack-${n}` }, path).then(
         ({ status, text }) => tally.add(status, refusalIn(text)),
         async (error: Error) => {
           tally.add("no answer", error.message);
@@ -103,9 +121,9 @@ interface Posted {
   readonly session: string;
 }
 
-async function post(client: Client, key: string, body: string, more: Headers = {}): Promise<Posted> {
+async function post(client: Client, key: string, body: string, more: Headers = {}, path = "/mcp"): Promise<Posted> {
   const headers = { "content-type": "application/json", "x-api-key": key, ...more };
-  const response = await client.request({ method: "POST", path: "/mcp", headers, body });
+  const response = await client.request({ method: "POST", path, headers, body });
   const text = await response.body.text();
   return { status: response.statusCode, text, session: String(response.headers["mcp-session-id"] ?? "") };
 }
