@@ -47,8 +47,8 @@ export class JsonParts {
     this.#maxPart = maxPart;
     this.#closings = new Int32Array(marks.length);
     const open: number[] = [];
-    for (const [place, mark] of marks.entries()) {
-      const code = text.charCodeAt(mark);
+    for (let place = 0; place < marks.length; place++) {
+      const code = text.charCodeAt(marks[place] as number);
       if (isOpening(code)) open.push(place);
       else if (code !== comma) this.#closings[open.pop() as number] = place;
     }

@@ -26,15 +26,15 @@ export function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-const maxUnits = 32_768;
+const usualUnits = 32_768;
 /** Units of a member or an item beside those of its text. */
 const nodeUnits = 16;
 
 /**
- * Returns true for a value that takes milliseconds to serialise: with some two thousand members and items, or so much text.
- * Looks at no more of it than that.
+ * Returns true for a value that takes milliseconds to serialise: with some two thousand members and items, or so much text;
+ * `maxUnits` of text, 16 for a member or an item. Looks at no more of it than that.
  */
-export function isLarge(value: Json): boolean {
+export function isLarge(value: Json, maxUnits: number = usualUnits): boolean {
   const open: (Json | undefined)[] = [value];
   let units = 0;
   while (open.length > 0 && units <= maxUnits) {

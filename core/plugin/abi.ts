@@ -1,6 +1,7 @@
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import type { Json } from "../action/json.ts";
-import { sharedJson } from "../action/json-pieces.ts";
+import { sharedJson, sharedJsonInTurns } from "../action/json-pieces.ts";
+import type { Turns } from "../action/turns.ts";
 import { PluginBreach } from "./breach.ts";
 import { wasiModule, wasiSignatures } from "./wasi.ts";
 
@@ -106,14 +107,27 @@ let latest: { readonly action: ActionEnvelope; readonly json: Uint8Array } | und
 
 /** Makes the input of a call from settings, which are JSON already, and an action. Throws PluginBreach where it is too large. */
 export function pluginInput(settings: string, action: ActionEnvelope): PluginInput {
-  if (latest?.action !== action) {
-    const shown = action.history === undefined ? action : withoutHistory(action);
-    latest = { action, json: sharedJson(shown as unknown as Json) };
-  }
-  const input = { head: `{"settings":${settings},"action":`, action: latest.json };
-  if (lengthOf(input) > maxInput)
-    throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
-  return input;
+  if (latest?.action !== action) latest = { action, json: sharedJson(shownOf(action)) };
+  return inputOf(settings, latest.json);
+}
+
+/** The same, made in turns. */
+export async function pluginInputInTurns(settings: string, action: ActionEnvelope, turns: Turns): Promise<PluginInput> {
+  if (latest?.action === action) return inputOf(settings, latest.json);
+  const json = await sharedJsonInTurns(shownOf(action), turns);
+  latest = { action, json };
+  return inputOf(settings, json);
+}
+
+/** The part of an action that plugins are shown. */
+function shownOf(action: ActionEnvelope): Json {
+  return (action.history === undefined ? action : withoutHistory(action)) as unknown as Json;
+}
+
+function inputOf(settings: string, action: Uint8Array): PluginInput {
+  const input = { head: `{"settings":${settings},"action":`, action };
+  if (lengthOf(input) <= maxInput) return input;
+  throw new PluginBreach("input_cap", `expected an action of at most ${maxInput} bytes`);
 }
 
 /** Returns the bytes of an input, in memory of their own: the guest may write into it. */

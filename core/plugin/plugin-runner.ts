@@ -22,7 +22,7 @@ export interface PluginRunnerOptions {
 /** Above this much memory, resetting an instance that wrote to all of it takes too long for the main thread. */
 const maxMemoryHere = 1_835_008;
 /** To read more bytes than this takes longer than a slice. */
-const maxInputHere = 262_144;
+export const maxInputHere = 262_144;
 let lastKey = 0;
 
 /**

@@ -1,12 +1,14 @@
+import { setImmediate } from "node:timers/promises";
 import type { ActionEnvelope, Phase } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
-import type { JsonObject } from "../action/json.ts";
+import { isLarge, type JsonObject } from "../action/json.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
-import { pluginInput } from "./abi.ts";
+import { Turns } from "../action/turns.ts";
+import { pluginInput, pluginInputInTurns } from "./abi.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { compileModule } from "./compiled-module.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
-import { openHere, PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
+import { maxInputHere, openHere, PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
 import { VerdictReader } from "./plugin-verdict.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 
@@ -122,12 +124,23 @@ export class PluginPolicy implements Policy {
       if (this.#breaker.isOpen(tenant)) {
         throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
-      const answer = this.#runner.run(pluginInput(this.#settings, action), tenant, principal.id);
+      const judged = action.phase === "output" ? (action.output ?? null) : action.arguments;
+      const answer = isLarge(judged, maxInputHere)
+        ? this.#runLong(action)
+        : this.#runner.run(pluginInput(this.#settings, action), tenant, principal.id);
       return answer instanceof Promise ? this.#readAsync(answer, action) : this.#read(answer, action);
     } catch (error) {
       this.#countBreach(tenant, error);
       throw error;
     }
+  }
+
+  /** Runs a call in the pool, whose input is made in turns: of megabytes that takes tens of milliseconds. */
+  async #runLong(action: ActionEnvelope): Promise<Uint8Array> {
+    const turns = new Turns(setImmediate);
+    await turns.next();
+    const input = await pluginInputInTurns(this.#settings, action, turns);
+    return this.#runner.run(input, action.tenant, action.principal.id);
   }
 
   async #readAsync(answer: Promise<Uint8Array>, action: ActionEnvelope): Promise<Verdict> {

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { type ActionEnvelope, phases } from "../../../core/action/envelope.ts";
+import { Turns } from "../../../core/action/turns.ts";
+import { encodeInput, pluginInput, pluginInputInTurns } from "../../../core/plugin/abi.ts";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compilePlugin, type PluginOptions, type PluginPolicy } from "../../../core/plugin/plugin.ts";
 import type { PluginPool } from "../../../core/plugin/plugin-pool.ts";
@@ -54,6 +56,20 @@ describe("a plugin whose calls may run in the pool", () => {
     expect(here).not.to.be.instanceOf(Promise);
     expect(await later).to.deep.equal(here);
     expect(here).to.deep.equal(atOnce);
+  });
+
+  it("makes a large input in turns, of the same bytes [S76]", async () => {
+    const rows = Array.from({ length: 30_000 }, (_, at) => ({ at, name: "\u017c\u00f3\u0142w", note: "n".repeat(30) }));
+    const action = makeAction({ arguments: { rows } });
+    let pauses = 0;
+    const turns = new Turns(async () => void pauses++);
+    const inTurns = encodeInput(await pluginInputInTurns("{}", action, turns));
+    // A copy is another action: nothing is remembered of it.
+    expect(Buffer.from(inTurns).equals(encodeInput(pluginInput("{}", { ...action })))).to.equal(true);
+    expect(pauses).to.be.within(3, 20);
+    expect(() => pluginInput("{}", makeAction({ arguments: { text: "x".repeat(4_194_304) } }))).to.throw(
+      "at most 4194304",
+    );
   });
 
   it("does not try a call here whose input alone takes longer to read than a slice", async () => {
