@@ -223,8 +223,7 @@ function scanToken(scan: Scan, code: number, at: number): number {
     return at + 1;
   }
   if (code === comma) {
-    if (scan.expected !== "comma") return -1;
-    if (scan.open.length === 0) return -1;
+    if (scan.expected !== "comma" || scan.open.length === 0) return -1;
     countNode(scan, at, scan.open.length - 1);
     scan.marks?.push(at);
     scan.expected = (scan.open.at(-1) ?? 0) > 0 ? "key" : "value";

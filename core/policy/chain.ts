@@ -2,14 +2,14 @@ import type { CancelSignal } from "../action/cancellation.ts";
 import { type Decision, isDecision, strictest } from "../action/decision.ts";
 import { type ActionEnvelope, type Pause, type Protocol, protocols } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
-import { isLarge, type Json } from "../action/json.ts";
+import { isJsonObject, isLarge } from "../action/json.ts";
 import type { ActivePolicy, ActiveRule, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { Turns } from "../action/turns.ts";
 import { PluginBreach } from "../plugin/breach.ts";
 import { definitionGuard } from "./definition-guard.ts";
-import { judgeAnswer, scanAnswer, scanAnswerInTurns } from "./reading/judge-reading.ts";
-import type { OutputScan } from "./reading/output-scan.ts";
+import { judgeAnswer, scanAnswer } from "./reading/judge-reading.ts";
+import { type OutputScan, scanOutputInTurns } from "./reading/output-scan.ts";
 import { checkVerdict, describeError, failedVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
@@ -23,6 +23,12 @@ export interface PolicyChainOptions {
   readonly elapsedMs: () => number;
   /** Without it, large answers are searched in one turn. */
   readonly pause?: Pause;
+}
+
+/** An evaluation whose answer was searched in turns: the policies that were active before, and what was found. */
+interface Begun {
+  readonly active: readonly Policy[];
+  readonly scan: OutputScan | undefined;
 }
 
 /**
@@ -85,25 +91,27 @@ export class PolicyChain {
   }
 
   /**
-   * `cancel` aborts when nobody waits for the evaluation any more: policies that ask others stop asking, which blocks. `found`: what
-   * was found in the answer before; null where that is nothing.
+   * `cancel` aborts when nobody waits for the evaluation any more: policies that ask others stop asking, which blocks. `begun`: an
+   * evaluation whose answer has been searched.
    */
-  evaluate(action: ActionEnvelope, cancel?: CancelSignal, found?: OutputScan | null): Evaluation | Promise<Evaluation> {
+  evaluate(action: ActionEnvelope, cancel?: CancelSignal, begun?: Begun): Evaluation | Promise<Evaluation> {
     const { elapsedMs, pause } = this.#options;
-    const isRead = action.phase === "output" && this.#readProtocols.has(action.protocol);
-    if (isRead && found === undefined && pause !== undefined && isLarge(action.output as Json)) {
-      const turns = new Turns(() => pause(action));
-      return scanAnswerInTurns(action, turns).then((scan) => this.evaluate(action, cancel, scan ?? null));
+    const { phase, protocol, output } = action;
+    const isRead = begun === undefined && phase === "output" && this.#readProtocols.has(protocol);
+    const active = begun?.active ?? this.#policies;
+    if (isRead && pause !== undefined && isJsonObject(output) && isLarge(output)) {
+      const found = scanOutputInTurns(output, new Turns(() => pause(action)));
+      return found.then((scan) => this.evaluate(action, cancel, { active, scan }));
     }
     const isQuestioned = action.tool_definition?.findings !== undefined;
-    const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...this.#policies] : this.#policies];
+    const [started, policies] = [elapsedMs(), isQuestioned ? [definitionGuard, ...active] : active];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
-    const scan = isRead && found === undefined ? scanAnswer(action) : found;
+    const scan = isRead ? scanAnswer(action) : begun?.scan;
     let isPending = false;
     for (const policy of policies) {
       const asked = elapsedMs();
       try {
-        const isReadAgain = scan !== undefined && scan !== null && (policy.readsOutput?.(action.protocol) ?? true);
+        const isReadAgain = scan !== undefined && (policy.readsOutput?.(action.protocol) ?? true);
         const answer: unknown = isReadAgain
           ? judgeAnswer(policy, action, scan, cancel)
           : policy.evaluate(action, cancel);

@@ -4,9 +4,8 @@ import type { ActionEnvelope } from "../../action/envelope.ts";
 import { isJsonObject } from "../../action/json.ts";
 import type { Finding, Policy, Verdict } from "../../action/policy.ts";
 import { mergeRedactions } from "../../action/redaction.ts";
-import type { Turns } from "../../action/turns.ts";
 import { checkVerdict } from "../verdict.ts";
-import { type OutputScan, scanOutput, scanOutputInTurns } from "./output-scan.ts";
+import { type OutputScan, scanOutput } from "./output-scan.ts";
 import { Reading } from "./reading.ts";
 
 /**
@@ -22,14 +21,6 @@ export function judgeAnswer(policy: Policy, action: ActionEnvelope, scan: Output
 /** Returns what a reader sees in an answer beside its texts one by one; undefined where there is nothing. */
 export function scanAnswer({ phase, output }: ActionEnvelope): OutputScan | undefined {
   return phase === "output" && isJsonObject(output) ? scanOutput(output) : undefined;
-}
-
-/** The same, in turns. */
-export async function scanAnswerInTurns(
-  { phase, output }: ActionEnvelope,
-  turns: Turns,
-): Promise<OutputScan | undefined> {
-  return phase === "output" && isJsonObject(output) ? scanOutputInTurns(output, turns) : undefined;
 }
 
 function judgeAgain(

@@ -45,14 +45,14 @@ export function scanOutput(output: Json): OutputScan | undefined {
 /** The same, in turns. */
 export async function scanOutputInTurns(output: Json, turns: Turns): Promise<OutputScan | undefined> {
   const scan = new Scan(output);
-  while (!scan.run(unitsAtOnce)) await turns.next();
+  while (!scan.run(unitsAtOnce)) await turns.spend(unitsAtOnce);
   return scan.result();
 }
 
 /** Units of a value beside those of its own text. */
 const valueUnits = 16;
-/** Units after which others have their turn. */
-const unitsAtOnce = 524_288;
+/** Units that are gone through between two looks at whether the turn is over. */
+const unitsAtOnce = 65_536;
 
 /** A value of an answer that is yet to be looked at, and its place; a pointer is made only where it is needed. */
 interface Place {

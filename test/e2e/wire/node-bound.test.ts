@@ -8,7 +8,8 @@ import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, post, ty
 /** Arguments that are small in bytes and large in number. */
 const wide = `{"list":[${"{},".repeat(48_999)}{}]}`;
 const items = `{"list":[${"0,".repeat(70_000)}0]}`;
-const members = `{${Array.from({ length: 20_000 }, (_, at) => `"m${at}":0`).join(",")}}`;
+const membersOf = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":0`)}}`;
+const members = membersOf(20_000);
 const deep = `{"a":${"[".repeat(70_000)}${"]".repeat(70_000)}}`;
 const repeated = `{"list":[${'{"a":[{"a":[]}]},'.repeat(10_000)}{}]}`;
 
@@ -123,7 +124,6 @@ describe("the number of values in a body [S76]", () => {
   });
 
   it("is that of a tool call in each object of a model request [S76]", async () => {
-    const membersOf = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":0`)}}`;
     const ask = (...counts: readonly number[]): Promise<WireResponse> => {
       const body = `{"model":"none","messages":[{"role":"user","content":"x"}],"metadata":[${counts.map(membersOf)}]}`;
       return send(world.gateway.url, { method: "POST", target: "/v1/messages", headers: messageHeaders(), body });
@@ -138,7 +138,6 @@ describe("the number of values in a body [S76]", () => {
 describe("the configured number of values", () => {
   it("is that of one object too, in tool calls and in model requests", async () => {
     const world = await openWorld("limits: { json_members: 100 }");
-    const membersOf = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":0`)}}`;
     const said = "expected at most 100 members in an object, got more at offset ";
     try {
       expect((await post(world, echoCall(`{"list":[${membersOf(100)},${membersOf(100)}]}`))).status).to.equal(200);

@@ -68,6 +68,10 @@ describe("Chain.evaluate(action)", () => {
     expect(await inTurns).to.deep.equal(atOnce);
     expect(JSON.stringify(atOnce)).to.include("2 times");
     expect(pauses).to.be.within(2, 8);
+    const chain = chainOf([reader], { pause, elapsedMs: () => 1 });
+    const begun = chain.evaluate(action);
+    chain.replacePolicies([]);
+    expect(await begun, "by the policies that were active when it began").to.deep.equal(atOnce);
     const small = makeAction({ phase: "output", output: { texts: ["AK", "IA"] } });
     expect(chainOf([reader], { pause }).evaluate(small)).to.not.be.instanceOf(Promise);
   });
