@@ -51,11 +51,11 @@ function writeValue(value: Json | undefined): string {
   return `{${text}}`;
 }
 
-const canonicalForm: JsonForm = { write: writeValue, names: (value) => Object.keys(value).sort() };
+const canonicalForm: JsonForm = { write: canonicalJson, names: (value) => Object.keys(value).sort() };
 
 /** Yields the canonical text of a value piece by piece: of a large value it is not in memory as a whole. Throws as `canonicalJson` does. */
 function canonicalPieces(value: Json): Generator<string> {
-  return isOrdered(value) ? jsonPieces(value) : jsonPieces(value, canonicalForm);
+  return jsonPieces(value, canonicalForm);
 }
 
 /** Characters from which on a text is hashed in pieces. */

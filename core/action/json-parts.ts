@@ -7,6 +7,12 @@ const comma = 0x2c;
 const openBracket = 0x5b;
 const openBrace = 0x7b;
 
+/** The beginning of an item, up to its text, and of a member with its name, up to the text that is its value. */
+const openingOfText = /^[ \t\n\r]*(?=")/;
+const openingOfMember = /^[ \t\n\r]*"(?:[^"\\]|\\.)*"[ \t\n\r]*:[ \t\n\r]*(?=")/;
+/** Characters in which such a beginning is looked for. */
+const maxOpening = 1_024;
+
 /** Says that a part is no JSON, in the words of `JSON.parse`, whose offsets are `shift` less than those of the whole text. */
 export class PartFault extends Error {
   readonly fault: SyntaxError;
@@ -81,7 +87,7 @@ export class JsonParts {
         wasDivided = true;
       } else if (code === comma && !wasDivided && mark - from < this.#maxPart) member = mark + 1;
       else {
-        if (!wasDivided) yield this.#add(value, from, mark);
+        if (!wasDivided) yield* this.#addLast(value, from, member, mark);
         if (code !== comma) return value;
         wasDivided = false;
         from = member = mark + 1;
@@ -99,6 +105,27 @@ export class JsonParts {
     yield [part, end - start];
     const [name] = Object.keys(part) as [string];
     setMember(to, name, yield* this.#container());
+  }
+
+  /** Adds the members or items between two offsets; a long text at their end by itself, so that it is not copied. */
+  *#addLast(to: Container, start: number, last: number, end: number): Generator<Part, void> {
+    const isArray = Array.isArray(to);
+    const opening = isArray ? openingOfText : openingOfMember;
+    const opened = end - last < this.#maxPart ? null : opening.exec(this.#text.slice(last, last + maxOpening));
+    if (opened === null) {
+      yield this.#add(to, start, end);
+      return;
+    }
+    if (last > start) yield this.#add(to, start, last - 1);
+    const from = last + opened[0].length;
+    if (isArray) to.push(this.#parse("", from, end, ""));
+    else {
+      const part = this.#parse("{", last, from, "null}") as JsonObject;
+      yield [part, from - last];
+      const [name] = Object.keys(part) as [string];
+      setMember(to, name, this.#parse("", from, end, ""));
+    }
+    yield [null, end - from];
   }
 
   /** Adds the members or items between two offsets. */

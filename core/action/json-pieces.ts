@@ -3,6 +3,8 @@ import type { Turns } from "./turns.ts";
 
 /** UTF-16 code units of a piece, about. */
 const maxPiece = 65_536;
+/** Members and items of a piece that are written one by one: some of them take no less time than the text of a whole piece. */
+const maxMembers = 2_048;
 
 /**
  * Cuts a text into pieces of which the bytes, one after another, are those of the text: a long one need not be in memory
@@ -36,11 +38,15 @@ export interface JsonForm {
 
 const usualForm: JsonForm = { write: JSON.stringify, names: Object.keys };
 
-/** Yields what `JSON.stringify` returns, piece by piece: its long strings are in memory once, as they are in the value. */
-export function jsonPieces(value: Json, form: JsonForm = usualForm): Generator<string> {
+/**
+ * Yields what `JSON.stringify` returns, piece by piece: its long strings are in memory once, as they are in the value. A piece is
+ * empty where only time went by.
+ */
+export function* jsonPieces(value: Json, form: JsonForm = usualForm): Generator<string> {
   const long = new Set<Json>();
   measure(value, long);
-  return piecesOf(value, long, form);
+  yield "";
+  yield* piecesOf(value, long, form);
 }
 
 /** Returns `JSON.stringify(value)`, made in turns. */
@@ -107,16 +113,20 @@ function* memberPieces(
   const isArray = Array.isArray(value);
   let text = isArray ? "[" : "{";
   let separator = "";
-  for (const name of isArray ? value.keys() : form.names(value as JsonObject)) {
+  const names = isArray ? value.keys() : form.names(value as JsonObject);
+  yield "";
+  let members = 0;
+  for (const name of names) {
     const member = (value as JsonObject)[name] as Json;
     if (member === undefined && !isArray) continue;
     text += isArray ? separator : `${separator}${form.write(name as string)}:`;
     separator = ",";
     const isPart = typeof member === "string" ? member.length <= maxPiece : !long.has(member);
     if (isPart) text += form.write(member);
-    if (isPart && text.length < maxPiece) continue;
+    if (isPart && text.length < maxPiece && ++members < maxMembers) continue;
     yield text;
     text = "";
+    members = 0;
     if (!isPart) yield* piecesOf(member, long, form);
   }
   yield text + (isArray ? "]" : "}");

@@ -27,6 +27,8 @@ export function deepFreeze<T>(value: T): T {
 }
 
 const usualUnits = 32_768;
+/** Values that were found large: of an object with tens of thousands of members, each look takes milliseconds. */
+const knownLarge = new WeakSet<object>();
 /** Units of a member or an item beside those of its text. */
 const nodeUnits = 16;
 
@@ -41,13 +43,16 @@ export function isLarge(value: Json, maxUnits: number = usualUnits): boolean {
     const next = open.pop();
     if (typeof next === "string") units += next.length;
     if (typeof next !== "object" || next === null) continue;
+    if (maxUnits <= usualUnits && knownLarge.has(next)) return true;
     for (const name in next) {
       open.push((next as JsonObject)[name]);
       units += name.length + nodeUnits;
-      if (units > maxUnits) return true;
+      if (units > maxUnits) break;
     }
   }
-  return units > maxUnits;
+  if (units <= maxUnits) return false;
+  if (maxUnits >= usualUnits && typeof value === "object" && value !== null) knownLarge.add(value);
+  return true;
 }
 
 /** Parses a text that a gateway stored; null where it is not JSON. */

@@ -52,8 +52,8 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   return value;
 }
 
-/** Characters from which on a text is read in several turns, and of which so many are scanned in one. */
-export const longText = 262_144;
+/** Characters from which on a text is read in several turns, and of which so many are scanned between two looks at whether one is over. */
+export const longText = 65_536;
 
 /** Reads a decoded text as `parseStrictJson` does, from the next turn on: a long one in parts, over several turns. */
 export async function parseJsonInTurns(text: string, bounds: JsonBounds, turns: Turns): Promise<Json> {
@@ -206,9 +206,11 @@ async function scanInTurns(text: string, bounds: JsonBounds, isFull: boolean, tu
   const scan = scanText(text, bounds, isFull, 0);
   if (!isFull) scan.marks = [];
   while (scan.at < text.length && scan.members !== -1) {
-    scanText(text, bounds, isFull, Math.min(scan.at + longText, text.length), scan);
-    await turns.next();
+    const { at } = scan;
+    scanText(text, bounds, isFull, Math.min(at + longText, text.length), scan);
+    await turns.spend(scan.at - at);
   }
+  await turns.next();
   if (scan.open.length > 0 || scan.expected !== "comma") scan.members = -1;
   return scan;
 }

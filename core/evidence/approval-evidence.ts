@@ -5,7 +5,7 @@ import type { ActionEnvelope, Pause } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { fingerprint, fingerprintInTurns } from "../action/fingerprint.ts";
 import { isLarge, type JsonObject } from "../action/json.ts";
-import { Turns } from "../action/turns.ts";
+import { turnsOf } from "../store/pace.ts";
 import { type ApprovalSummary, applyApproval, parseApprovalSummary } from "./chain/approval-summary.ts";
 import type { ChainTable, EvidenceChain } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
@@ -68,7 +68,7 @@ export class ApprovalEvidence {
       const exact = wrapping.commitFingerprint(fingerprint(action));
       return { exact, task: wrapping.commitFingerprint(fingerprint(action, "task")) };
     }
-    const turns = new Turns(() => pause(action));
+    const turns = turnsOf(() => pause(action));
     await turns.next();
     const exact = wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
     await turns.next();

@@ -3,9 +3,9 @@ import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import { decodeJsonInTurns, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
-import { Turns } from "../action/turns.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
+import { turnsOf } from "../store/pace.ts";
 import type { FairShare } from "./fair-share.ts";
 
 const maxHeaders = 100;
@@ -195,7 +195,7 @@ export async function readGatewayBody(
   await share.admitLarge(principal, bytes.length);
   // Now rather than when it is written: others of its key may come before that.
   share.spendStored(principal, bytes.length);
-  const turns = new Turns(() => share.pause(principal));
+  const turns = turnsOf(() => share.pause(principal));
   const value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), limits.json, turns);
   await turns.next();
   return value;

@@ -3,7 +3,7 @@ import type { ActionEnvelope, Phase } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isLarge, type JsonObject } from "../action/json.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
-import { Turns } from "../action/turns.ts";
+import { turnsOf } from "../store/pace.ts";
 import { pluginInput, pluginInputInTurns } from "./abi.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { compileModule } from "./compiled-module.ts";
@@ -137,7 +137,7 @@ export class PluginPolicy implements Policy {
 
   /** Runs a call in the pool, whose input is made in turns: of megabytes that takes tens of milliseconds. */
   async #runLong(action: ActionEnvelope): Promise<Uint8Array> {
-    const turns = new Turns(setImmediate);
+    const turns = turnsOf(setImmediate);
     await turns.next();
     const input = await pluginInputInTurns(this.#settings, action, turns);
     return this.#runner.run(input, action.tenant, action.principal.id);

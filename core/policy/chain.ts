@@ -5,8 +5,8 @@ import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import { isJsonObject, isLarge } from "../action/json.ts";
 import type { ActivePolicy, ActiveRule, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
-import { Turns } from "../action/turns.ts";
 import { PluginBreach } from "../plugin/breach.ts";
+import { turnsOf } from "../store/pace.ts";
 import { definitionGuard } from "./definition-guard.ts";
 import { judgeAnswer, scanAnswer } from "./reading/judge-reading.ts";
 import { type OutputScan, scanOutputInTurns } from "./reading/output-scan.ts";
@@ -100,7 +100,10 @@ export class PolicyChain {
     const isRead = begun === undefined && phase === "output" && this.#readProtocols.has(protocol);
     const active = begun?.active ?? this.#policies;
     if (isRead && pause !== undefined && isJsonObject(output) && isLarge(output)) {
-      const found = scanOutputInTurns(output, new Turns(() => pause(action)));
+      const found = scanOutputInTurns(
+        output,
+        turnsOf(() => pause(action)),
+      );
       return found.then((scan) => this.evaluate(action, cancel, { active, scan }));
     }
     const isQuestioned = action.tool_definition?.findings !== undefined;

@@ -11,8 +11,8 @@ import {
   parseJsonInTurns,
   parseStrictJson,
 } from "../action/strict-json.ts";
-import { Turns } from "../action/turns.ts";
 import type { Admission } from "../egress/breaker.ts";
+import { turnsOf } from "../store/pace.ts";
 import { EventStream } from "./event-stream.ts";
 import type { FailedResponse, ModelResponse, ProviderExchange, ResponseHead } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";
@@ -167,7 +167,7 @@ async function parseObject(
   try {
     if (bytes.length < longText) value = parseStrictJson(bytes, bounds.json);
     else {
-      const turns = new Turns(pause);
+      const turns = turnsOf(pause);
       value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), bounds.json, turns);
     }
   } catch (cause) {

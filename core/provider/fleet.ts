@@ -8,9 +8,9 @@ import type { Hint, ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import { longText } from "../action/strict-json.ts";
 import { didYouMean } from "../action/suggestion.ts";
-import { Turns } from "../action/turns.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
+import { turnsOf } from "../store/pace.ts";
 import type { ResponseBounds } from "./attempt.ts";
 import type { ModelResponse, ProviderEndpoint, ProviderEventSink, ProviderHealth } from "./exchange.ts";
 import { HttpProviderEndpoint } from "./http-endpoint.ts";
@@ -124,7 +124,7 @@ export class ProviderFleet {
       onDropped: (hint) => dropped.add(hint),
     });
     this.#logHints(candidate.provider, dropped);
-    const text = isLarge(body) ? await jsonInTurns(body, new Turns(pause)) : JSON.stringify(body);
+    const text = isLarge(body) ? await jsonInTurns(body, turnsOf(pause)) : JSON.stringify(body);
     // A long one is encoded in a turn of its own.
     if (text.length >= longText) await pause();
     return this.#provider(candidate.provider).request({

@@ -1,4 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Turns } from "../action/turns.ts";
+
+const elapsedMs = performance.now.bind(performance);
+
+/** Returns turns for long work that somebody waits for. `pause` resolves once others had theirs. */
+export function turnsOf(pause: () => Promise<void>): Turns {
+  return new Turns(pause, elapsedMs);
+}
 
 /** A quarter of the event loop's time, two milliseconds at once: for work that nobody waits for. */
 export const backgroundPace = { sliceMs: 2, restRatio: 3 } as const;

@@ -1,8 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { isLarge, type Json } from "../action/json.ts";
+import { jsonInTurns } from "../action/json-pieces.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
 import { longText } from "../action/strict-json.ts";
+import type { Turns } from "../action/turns.ts";
+import { turnsOf } from "../store/pace.ts";
 import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
 import { MessageReader } from "./message-reader.ts";
@@ -67,11 +71,17 @@ export class HttpTransport implements McpTransport {
     const mirrored = flight.request.params?._meta === undefined ? [] : mirrorHeaders(flight.request, paramHeaders);
     const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
     if (flight.exchange.traceparent !== undefined) headers.push("traceparent", flight.exchange.traceparent);
-    const post = { method: "POST", headers, body: JSON.stringify(flight.request) } as const;
     const { pause } = flight.exchange;
-    if (pause === undefined || post.body.length < longText) client.send(post, stream.call);
-    // It is encoded in a turn of its own; a flight that was ended meanwhile is not sent.
-    else void pause().then(() => stream.call.isDone || client.send(post, stream.call));
+    if (pause !== undefined && isLarge(flight.request as unknown as Json)) {
+      void this.#sendLarge(flight.request as unknown as Json, headers, stream.call, turnsOf(pause));
+    } else client.send({ method: "POST", headers, body: JSON.stringify(flight.request) }, stream.call);
+  }
+
+  /** Serialises a request in turns, and encodes it in one of its own. A flight that was ended meanwhile is not sent. */
+  async #sendLarge(request: Json, headers: string[], call: HttpCall, turns: Turns): Promise<void> {
+    const body = await jsonInTurns(request, turns);
+    await turns.next();
+    if (!call.isDone) this.#options.client.send({ method: "POST", headers, body }, call);
   }
 
   post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {

@@ -8,7 +8,7 @@ import {
   readJsonRpc,
 } from "../action/json-rpc.ts";
 import { decodeJsonInTurns, type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
-import { Turns } from "../action/turns.ts";
+import { turnsOf } from "../store/pace.ts";
 import type { Exchange } from "./connection.ts";
 
 /** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
@@ -183,7 +183,7 @@ export async function readReplyInTurns(
   pause: () => Promise<void>,
 ): Promise<JsonRpcMessage> {
   if (data.length > bounds.bytes) throw oversizedReply(bounds);
-  const turns = new Turns(pause);
+  const turns = turnsOf(pause);
   try {
     const text = typeof data === "string" ? data : await decodeJsonInTurns(data, turns);
     return readJsonRpc(await parseJsonInTurns(text, bounds.json, turns));

@@ -10,7 +10,7 @@ import { fingerprint, fingerprintInTurns } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
 import { sharedJsonInTurns } from "../../action/json-pieces.ts";
-import { Turns } from "../../action/turns.ts";
+import { turnsOf } from "../../store/pace.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
 import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
@@ -154,7 +154,7 @@ export class ActionRecorder {
     let disclosure: PrivateEntry["text"] | undefined;
     try {
       if (hasTurns) {
-        const turns = new Turns(() => pause(action));
+        const turns = turnsOf(() => pause(action));
         await turns.next();
         hidden = await hider.hideInTurns(action.tool, outcome.output, turns, isKept);
         await turns.next();
@@ -228,7 +228,7 @@ export class ActionRecorder {
     facts: ActionFacts | undefined,
   ): Promise<PreparedFields> {
     const { hider, pause } = this.#parts;
-    const turns = new Turns(() => pause(action));
+    const turns = turnsOf(() => pause(action));
     await turns.next();
     const committed = wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
     await turns.next();

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { isLarge, type Json, lineJson, lineText } from "../../action/json.ts";
 import { jsonPieces } from "../../action/json-pieces.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
-import { Turns } from "../../action/turns.ts";
+import { turnsOf } from "../../store/pace.ts";
 
 /** Unsent bytes that a slow reader may leave in memory; beyond it the connection is closed. */
 const maxUnsentBytes = 4 * 1024 * 1024;
@@ -95,7 +95,7 @@ export class Reply {
   /** The same, in turns of its own: each part of the text is made and encoded once. */
   async #finishLarge(status: number, body: Json, isStream: boolean): Promise<void> {
     this.#isFinishing = true;
-    const turns = new Turns(setImmediate);
+    const turns = turnsOf(setImmediate);
     await turns.next();
     const parts: Buffer[] = [];
     let length = 0;

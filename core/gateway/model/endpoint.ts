@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { isJsonObject, isLarge, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { type Principal, sessionScope } from "../../action/principal.ts";
 import { readTraceContext, type TraceContext } from "../../action/trace.ts";
@@ -197,6 +197,8 @@ export class ModelEndpoint {
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(principal, actor.scope.id, abort);
     try {
+      // All of it was read for its bill; to freeze and judge it takes as long.
+      if (isLarge(request.body)) await this.#parts.fairShare.pause(principal);
       const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
       const span = this.#parts.tracer.begin({ protocol: "model", api: request.api, parent });
       const reply = await span.until(serveModel(this.#parts, { ...open, span }));

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../action/json.ts";
 import { memberPointer } from "../../action/json-pointer.ts";
 import type { Turns } from "../../action/turns.ts";
-import { oddRanges, type TextRange } from "./plain-text.ts";
+import { OddSearch, oddRanges, type TextRange } from "./plain-text.ts";
 
 /** A text of an answer, and the ranges of it that are read otherwise than they stand. */
 export interface OutputText {
@@ -66,6 +66,19 @@ interface Place {
   readonly list: Place[] | undefined;
 }
 
+/** The names of an object, and the first that is yet to be read. */
+interface Names {
+  readonly place: Place;
+  readonly names: readonly string[];
+  at: number;
+}
+
+/** A long text that is being searched. */
+interface LongText {
+  readonly place: Place;
+  readonly search: OddSearch;
+}
+
 class Scan {
   readonly #texts: OutputText[] = [];
   readonly #names: { name: string; pointer: string }[] = [];
@@ -74,6 +87,8 @@ class Scan {
   readonly #plain: Set<string> = new Set();
   /** The first is the last. */
   readonly #open: Place[];
+  /** Goes on before the next of them. */
+  #begun: Names | LongText | undefined;
 
   constructor(output: Json) {
     this.#open = [{ value: output, above: undefined, name: "", title: "", list: undefined }];
@@ -82,16 +97,33 @@ class Scan {
   /** Goes on for about so many units; true at the end. */
   run(maxUnits: number): boolean {
     for (let units = 0; units < maxUnits; units += valueUnits) {
+      if (this.#begun !== undefined) {
+        units += this.#goOn(this.#begun);
+        continue;
+      }
       const place = this.#open.pop();
       if (place === undefined) return true;
       const { value } = place;
-      if (typeof value === "string") {
-        this.#text(place, value);
-        units += value.length;
-      } else if (Array.isArray(value)) this.#items(place, value);
+      if (typeof value === "string") units += this.#text(place, value);
+      else if (Array.isArray(value)) this.#items(place, value);
       else this.#members(place, value as JsonObject);
     }
     return false;
+  }
+
+  /** Returns the units that were gone through. */
+  #goOn(begun: Names | LongText): number {
+    if ("search" in begun) {
+      if (begun.search.run(unitsAtOnce)) {
+        this.#begun = undefined;
+        this.#keep(begun.place, begun.search.ranges());
+      }
+      return unitsAtOnce;
+    }
+    const name = begun.names[begun.at++];
+    if (name === undefined) this.#begun = undefined;
+    else this.#name(name, begun.place);
+    return name?.length ?? 0;
   }
 
   result(): OutputScan | undefined {
@@ -106,7 +138,7 @@ class Scan {
 
   #members(place: Place, value: JsonObject): void {
     const names = Object.keys(value);
-    for (const name of names) this.#name(name, place);
+    this.#begun = { place, names, at: 0 };
     for (let at = names.length - 1; at >= 0; at--) {
       const name = names[at] as string;
       const inner = value[name] as Json;
@@ -133,12 +165,22 @@ class Scan {
     else if (this.#plain.size < maxPlain) this.#plain.add(name);
   }
 
-  #text(place: Place, text: string): void {
+  /** Returns the units that were gone through; the rest of a long text goes on. */
+  #text(place: Place, text: string): number {
     const { above, name, title, list } = place;
     const isItem = Array.isArray(above?.value);
     if (list !== undefined && (isItem || (name === title && shown.has(name)))) list.push(place);
-    const odd = oddRanges(text);
-    if (odd.length > 0) this.#texts.push({ pointer: pointerOf(place), name: title, text, odd });
+    if (text.length > unitsAtOnce) {
+      this.#begun = { place, search: new OddSearch(text) };
+      return 0;
+    }
+    this.#keep(place, oddRanges(text));
+    return text.length;
+  }
+
+  #keep(place: Place, odd: readonly TextRange[]): void {
+    if (odd.length > 0)
+      this.#texts.push({ pointer: pointerOf(place), name: place.title, text: place.value as string, odd });
   }
 }
 

@@ -28,20 +28,46 @@ const none: readonly TextRange[] = [];
 
 /** The ranges of a text in which a reader sees other characters than there are; none for most texts. Linear. */
 export function oddRanges(text: string): readonly TextRange[] {
-  let at = nextOdd(text, 0);
-  if (at === text.length) return none;
-  const ranges: { from: number; to: number }[] = [];
-  for (let end = 0; at < text.length; at = nextOdd(text, end)) {
-    end = endOfCharacter(text, at);
-    if (!isMisread(text, at, end)) continue;
-    const last = ranges.at(-1);
-    if (last !== undefined && at - reach <= last.to) last.to = end + reach;
-    else ranges.push({ from: at - reach, to: end + reach });
+  if (nextOdd(text, 0) === text.length) return none;
+  const search = new OddSearch(text);
+  search.run(text.length);
+  return search.ranges();
+}
+
+/** Searches a long text for its odd ranges, in steps. */
+export class OddSearch {
+  readonly #text: string;
+  readonly #found: { from: number; to: number }[] = [];
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
   }
-  return withBytes(
-    text,
-    ranges.map(({ from, to }) => ({ from: edge(text, Math.max(0, from)), to: edge(text, to) })),
-  );
+
+  /** Goes on for about so many code units; true at the end. */
+  run(maxUnits: number): boolean {
+    const text = this.#text;
+    const end = Math.min(text.length, this.#at + maxUnits);
+    const part = text.slice(0, end);
+    for (let at = nextOdd(part, this.#at); at < end; at = nextOdd(part, this.#at)) {
+      this.#at = endOfCharacter(text, at);
+      if (!isMisread(text, at, this.#at)) continue;
+      const last = this.#found.at(-1);
+      if (last !== undefined && at - reach <= last.to) last.to = this.#at + reach;
+      else this.#found.push({ from: at - reach, to: this.#at + reach });
+    }
+    this.#at = Math.max(this.#at, end);
+    return end === text.length;
+  }
+
+  /** The ranges that were found so far. */
+  ranges(): readonly TextRange[] {
+    const text = this.#text;
+    return withBytes(
+      text,
+      this.#found.map(({ from, to }) => ({ from: edge(text, Math.max(0, from)), to: edge(text, to) })),
+    );
+  }
 }
 
 /**

@@ -36,6 +36,15 @@ describe("jsonPieces(value)", () => {
     }
   });
 
+  it("has no more than 2,048 members in a piece where each is written by itself [S76]", () => {
+    const items = Array.from({ length: 45_000 }, () => ({}));
+    for (const value of [items, Object.fromEntries(items.map((_, at) => [`m${at}`, 1]))]) {
+      const pieces = [...jsonPieces(value as Json)];
+      expect(pieces.join("")).to.equal(JSON.stringify(value));
+      expect(Math.max(...pieces.map((piece) => piece.split(",").length))).to.be.at.most(2_049);
+    }
+  });
+
   it("leaves out members that are undefined, and makes no copy of a long string", () => {
     const text = "x".repeat(1_000_000);
     const value = { a: undefined, b: [text], c: undefined } as unknown as Json;

@@ -18,4 +18,17 @@ describe("isLarge(value)", () => {
       expect(isLarge(value)).to.equal(expected);
     });
   }
+
+  it("is the same when it is asked again, for another bound too", () => {
+    const inner = { rows: Array.from({ length: 3_000 }, () => 1) };
+    for (let time = 0; time < 2; time++) {
+      expect(isLarge(inner, 100_000)).to.equal(false);
+      expect(isLarge({ inner })).to.equal(true);
+      expect(isLarge(inner)).to.equal(true);
+      expect(isLarge(inner, 40_000)).to.equal(true);
+    }
+    const half = { rows: Array.from({ length: 1_200 }, () => 1) };
+    expect(isLarge([half, half])).to.equal(true);
+    expect(isLarge(half)).to.equal(false);
+  });
 });

@@ -25,7 +25,10 @@ describe("Turns", () => {
   let pauses = 0;
   beforeEach(() => {
     pauses = 0;
-    turns = new Turns(async () => void pauses++);
+    turns = new Turns(
+      async () => void pauses++,
+      () => 0,
+    );
   });
 
   it("lets others have the thread after half a megabyte, whatever it came in", async () => {
@@ -39,6 +42,27 @@ describe("Turns", () => {
     await turns.next();
     await turns.each([piece, piece], (each) => void used.push(each));
     expect(pauses).to.equal(3);
+  });
+
+  it("lets others have the thread after four milliseconds, whatever came of them", async () => {
+    let now = 1;
+    turns = new Turns(
+      async () => void pauses++,
+      () => now,
+    );
+    const use = (): void => {
+      now += 1.5;
+    };
+    await turns.each(["a", "b"], use);
+    expect(pauses).to.equal(0);
+    now += 0.75;
+    await turns.each(["", ""], use);
+    expect(pauses).to.equal(0);
+    now += 0.25;
+    await turns.each(["", "", "c", "d"], use);
+    expect(pauses).to.equal(1);
+    await turns.each(["e"], use);
+    expect(pauses).to.equal(2);
   });
 
   it("make the same digest, the same fingerprint and the same bytes", async () => {
@@ -86,7 +110,10 @@ describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
   let pauses = 0;
   beforeEach(() => {
     pauses = 0;
-    turns = new Turns(async () => void pauses++);
+    turns = new Turns(
+      async () => void pauses++,
+      () => 0,
+    );
   });
 
   function atOnce(text: string): unknown {
@@ -191,11 +218,12 @@ describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
     );
   });
 
-  it("lets others have the thread before, after each quarter of a megabyte of the scan, and each half of the parser", async () => {
+  it("lets others have the thread before, after each half of a megabyte of the scan, and of the parser", async () => {
     const text = `[${'"0123456789",'.repeat(80_000)}0]`;
     const wide = { ...bounds, nodes: 100_000 };
     await parseJsonInTurns(text, wide, turns);
-    expect(pauses).to.equal(1 + Math.ceil(text.length / 262_144) + 1);
+    // Before; amid the scan, and at its end; amid the parser.
+    expect(pauses).to.equal(1 + 1 + 1 + 1);
   });
 
   it("scans no further than to what is refused, and builds nothing then", async () => {
@@ -203,7 +231,7 @@ describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
     expect(pauses).to.equal(1);
     pauses = 0;
     expect(await inTurns(`[${filler},${filler},-0]`)).to.include("negative zero");
-    expect(pauses).to.equal(1 + Math.floor((filler.length * 2) / 262_144));
+    expect(pauses).to.equal(1 + Math.floor((filler.length * 2) / 524_288));
   });
 
   it("reads a short one in one turn", async () => {

@@ -67,7 +67,7 @@ describe("Chain.evaluate(action)", () => {
     expect([inTurns instanceof Promise, atOnce instanceof Promise]).to.deep.equal([true, false]);
     expect(await inTurns).to.deep.equal(atOnce);
     expect(JSON.stringify(atOnce)).to.include("2 times");
-    expect(pauses).to.be.within(2, 8);
+    expect(pauses).to.be.at.least(2);
     const chain = chainOf([reader], { pause, elapsedMs: () => 1 });
     const begun = chain.evaluate(action);
     chain.replacePolicies([]);

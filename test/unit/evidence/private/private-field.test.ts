@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { ActionFacts, ShellFacts } from "../../../../core/action/action-fact.ts";
 import type { Json } from "../../../../core/action/json.ts";
-import { Turns } from "../../../../core/action/turns.ts";
 import {
   FieldHider,
   fieldCommitment,
@@ -10,6 +9,7 @@ import {
   type HiddenValue,
   type KeptField,
 } from "../../../../core/evidence/private/private-field.ts";
+import { turnsOf } from "../../../../core/store/pace.ts";
 import { makeAction } from "../../../support/action.ts";
 
 const open = new FieldHider({ storeValues: true, storeLabels: true, redactFields: [] }, randomBytes);
@@ -110,7 +110,7 @@ describe("FieldHider.hide(tool, value)", () => {
 describe("FieldHider.hideInTurns(tool, value, turns)", () => {
   const page = "page of text. ".repeat(50_000);
   let pauses = 0;
-  const turns = new Turns(async () => void pauses++);
+  const turns = turnsOf(async () => void pauses++);
 
   it("hides as hide does, and lets others have the thread", async () => {
     const hider = new FieldHider({ storeValues: true, storeLabels: true, redactFields: ["t:key"] }, randomBytes);

@@ -4,11 +4,11 @@ import { withOutput } from "../../../../core/action/envelope.ts";
 import type { Json } from "../../../../core/action/json.ts";
 import type { Policy, Verdict } from "../../../../core/action/policy.ts";
 import { findRedactionFault, mergeRedactions, redactOutput } from "../../../../core/action/redaction.ts";
-import { Turns } from "../../../../core/action/turns.ts";
 import { judgeAnswer, scanAnswer } from "../../../../core/policy/reading/judge-reading.ts";
 import { scanOutput, scanOutputInTurns } from "../../../../core/policy/reading/output-scan.ts";
 import { plainCharacter } from "../../../../core/policy/reading/plain-character.ts";
-import { oddRanges, reach } from "../../../../core/policy/reading/plain-text.ts";
+import { OddSearch, oddRanges, reach } from "../../../../core/policy/reading/plain-text.ts";
+import { turnsOf } from "../../../../core/store/pace.ts";
 import { makeAction } from "../../../support/action.ts";
 import { growthOf, maxGrowth } from "../../../support/duration.ts";
 import { findSecret, secret } from "../../../support/secret.ts";
@@ -63,15 +63,46 @@ describe("scanOutputInTurns(output, turns)", () => {
       inner: fc.oneof({ maxDepth: 4 }, texts, fc.constantFrom(null, 1, ""), fc.array(tie("inner")), tie("answer")),
     }));
     let pauses = 0;
-    const turns = new Turns(async () => void pauses++);
+    const turns = turnsOf(async () => void pauses++);
     await fc.assert(
       fc.asyncProperty(answer, async (output) => {
-        const wide = { output, more: Array(40_000).fill("ab") };
+        const wide = {
+          output,
+          more: Array(40_000).fill("ab"),
+          long: `${"ab ".repeat(30_000)}p\u0430y ${"é".repeat(40_000)}`,
+        };
         expect(await scanOutputInTurns(wide, turns)).to.deep.equal(scanOutput(wide));
       }),
       { numRuns: 40 },
     );
     expect(pauses).to.be.at.least(40);
+  });
+});
+
+describe("OddSearch", () => {
+  it("finds what oddRanges finds, whatever its steps", () => {
+    const units = fc.constantFrom(
+      "a",
+      "word ",
+      "1",
+      " ",
+      "\u0430",
+      "\u200b",
+      "é",
+      "\ud835\udc00",
+      "\ud835",
+      "n".repeat(40),
+    );
+    fc.assert(
+      fc.property(fc.array(units, { maxLength: 60 }), fc.integer({ min: 1, max: 80 }), (parts, step) => {
+        const text = parts.join("");
+        const search = new OddSearch(text);
+        let steps = 1;
+        while (!search.run(step)) steps++;
+        expect(search.ranges()).to.deep.equal(oddRanges(text));
+        expect(steps).to.be.at.most(Math.ceil(text.length / step) + 1);
+      }),
+    );
   });
 });
 
