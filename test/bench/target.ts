@@ -44,6 +44,9 @@ export function keyEntry(id: string, tenant: string, role: Role, secret: string)
   return `{ id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${hash}" }`;
 }
 
+/** The flag of Node with which the image and the systemd unit run a gateway. */
+export const nodeFlag = "--max-semi-space-size=32";
+
 /** A gateway in a process of its own, with durable signed evidence, one key, whose rates bound nothing here, and `config`. */
 export function startGoverned(
   config: string,
@@ -55,7 +58,8 @@ keys: [${keyEntry("bench", "bench", "operator", key)}]
 usage: { requests_per_minute: 1000000000, tokens_per_minute: 1000000000 }
 log: { level: warn }
 `;
-  return startGateway({ ...more, ownProcess: true, config: common + config });
+  const env = { ...more.env, NODE_OPTIONS: `${nodeFlag} ${more.env?.NODE_OPTIONS ?? ""}` };
+  return startGateway({ ...more, env, ownProcess: true, config: common + config });
 }
 
 export function bareTarget({ origin, pid }: Server): Target {

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { nodeFlag } from "../bench/target.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { cloneRepository } from "../support/package.ts";
 import { runProgram } from "../support/program.ts";
@@ -66,12 +67,22 @@ describe("the Containerfile", function () {
   });
 
   it("begins a pack and a plugin with what it holds", async () => {
-    const [command = "", program = ""] = JSON.parse(last("ENTRYPOINT")) as string[];
+    const [command = "", ...args] = JSON.parse(last("ENTRYPOINT")) as string[];
+    const program = args.at(-1) ?? "";
     for (const kind of ["pack", "plugin"]) {
       const made = join(folder, `new-${kind}`);
       const { code, stderr } = await runProgram(command, [join(built, program), kind, "new", made]);
       expect(code, stderr).to.equal(0);
       expect(await readdir(made)).to.include(`${kind}.yaml`);
+    }
+  });
+
+  it("runs Node with the flag of the systemd unit, of `npm start` and of the benches", () => {
+    const [, flag] = JSON.parse(last("ENTRYPOINT")) as string[];
+    expect(flag).to.equal(nodeFlag);
+    for (const path of ["core/cli/deploy/gateway.service", "package.json"]) {
+      const text = readFileSync(join(repositoryRoot, path), "utf8");
+      expect(text, path).to.match(new RegExp(`node ${nodeFlag} \\S*dist/core/cli/main\\.js serve`));
     }
   });
 
