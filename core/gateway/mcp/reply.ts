@@ -111,7 +111,10 @@ export class Reply {
     response.cork();
     if (isStream) response.write("event: message\ndata: ");
     for (const part of parts) response.write(part);
-    response.end(isStream ? "\n\n" : "");
+    if (isStream) response.write("\n\n");
+    // Node 22 and 24 leave out the end of a chunked response that is ended while it is corked.
+    response.uncork();
+    response.end();
   }
 
   /** Ends the response without a body, or the stream. */
