@@ -13,6 +13,8 @@ import { carryOut, parseContainerfile } from "./container-build.ts";
 
 const file = join(repositoryRoot, "core/cli/deploy/Containerfile");
 const instructions = parseContainerfile(readFileSync(file, "utf8"));
+/** Where the Node of the image lies: that of a package, for which `.ci/run` runs `npm rebuild node`. */
+const imageNode = join(repositoryRoot, "node_modules/node/bin");
 
 /** What the last instruction of that word says. */
 function last(word: string): string {
@@ -39,7 +41,7 @@ describe("the Containerfile", function () {
     const before = await filesOf(built);
     const child = spawn(command, [...args, "serve", "--data", join(folder, "data"), "--port", "0"], {
       cwd: built,
-      env: { PATH: process.env.PATH, NODE_ENV: "production" },
+      env: { PATH: `${imageNode}:${process.env.PATH}`, NODE_ENV: "production" },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
     });
@@ -74,6 +76,14 @@ describe("the Containerfile", function () {
       const { code, stderr } = await runProgram(command, [join(built, program), kind, "new", made]);
       expect(code, stderr).to.equal(0);
       expect(await readdir(made)).to.include(`${kind}.yaml`);
+    }
+  });
+
+  it("is of the Node that more tests run on than the oldest one", async () => {
+    const { stdout } = await runProgram(join(imageNode, "node"), ["--version"]);
+    const major = /^v(\d+)\./.exec(stdout)?.[1];
+    for (const { rest } of instructions.filter(({ word }) => word === "FROM")) {
+      expect(rest).to.match(new RegExp(`^node:${major}-bookworm-slim( |$)`));
     }
   });
 
