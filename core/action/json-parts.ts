@@ -62,10 +62,7 @@ export class JsonParts {
 
   /** Yields the parts in order, and returns the whole. Throws PartFault and DuplicateMember. */
   *build(): Generator<Part, Json> {
-    if (this.#marks.length > 0) return yield* this.#container();
-    const value = this.#parse("", 0, this.#text.length, "");
-    yield [value, this.#text.length];
-    return value;
+    return yield* this.#marks.length > 0 ? this.#container() : this.#whole(0, this.#text.length);
   }
 
   /** Builds the array or object that the next mark opens. */
@@ -83,7 +80,7 @@ export class JsonParts {
         if ((this.#marks[this.#next - 1] as number) - mark < this.#maxPart) continue;
         if (member > from) yield this.#add(value, from, member - 1);
         this.#next = place;
-        yield* this.#divide(value, member, mark);
+        yield* this.#addOne(value, member, mark, this.#container());
         wasDivided = true;
       } else if (code === comma && !wasDivided && mark - from < this.#maxPart) member = mark + 1;
       else {
@@ -95,22 +92,28 @@ export class JsonParts {
     }
   }
 
-  /** Adds a member or item in parts: its name, if it has one, is between the offsets, and the next mark opens its value. */
-  *#divide(to: Container, start: number, end: number): Generator<Part, void> {
+  /** Builds the value between two offsets in one part. */
+  *#whole(start: number, end: number): Generator<Part, Json> {
+    const value = this.#parse("", start, end, "");
+    yield [value, end - start];
+    return value;
+  }
+
+  /** Adds a member or item whose value is built by itself: its name, if it has one, is between the offsets. */
+  *#addOne(to: Container, start: number, end: number, building: Generator<Part, Json>): Generator<Part, void> {
     if (Array.isArray(to)) {
-      to.push(yield* this.#container());
+      to.push(yield* building);
       return;
     }
     const part = this.#parse("{", start, end, "null}") as JsonObject;
     yield [part, end - start];
     const [name] = Object.keys(part) as [string];
-    setMember(to, name, yield* this.#container());
+    setMember(to, name, yield* building);
   }
 
   /** Adds the members or items between two offsets; a long text at their end by itself, so that it is not copied. */
   *#addLast(to: Container, start: number, last: number, end: number): Generator<Part, void> {
-    const isArray = Array.isArray(to);
-    const opening = isArray ? openingOfText : openingOfMember;
+    const opening = Array.isArray(to) ? openingOfText : openingOfMember;
     const opened = end - last < this.#maxPart ? null : opening.exec(this.#text.slice(last, last + maxOpening));
     if (opened === null) {
       yield this.#add(to, start, end);
@@ -118,14 +121,7 @@ export class JsonParts {
     }
     if (last > start) yield this.#add(to, start, last - 1);
     const from = last + opened[0].length;
-    if (isArray) to.push(this.#parse("", from, end, ""));
-    else {
-      const part = this.#parse("{", last, from, "null}") as JsonObject;
-      yield [part, from - last];
-      const [name] = Object.keys(part) as [string];
-      setMember(to, name, this.#parse("", from, end, ""));
-    }
-    yield [null, end - from];
+    yield* this.#addOne(to, last, from, this.#whole(from, end));
   }
 
   /** Adds the members or items between two offsets. */

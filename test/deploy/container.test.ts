@@ -79,7 +79,7 @@ describe("the Containerfile", function () {
     }
   });
 
-  it("is of the Node that more tests run on than the oldest one", async () => {
+  it("has the Node that `.ci/run` tests on beside its own", async () => {
     const { stdout } = await runProgram(join(imageNode, "node"), ["--version"]);
     const major = /^v(\d+)\./.exec(stdout)?.[1];
     for (const { rest } of instructions.filter(({ word }) => word === "FROM")) {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { costSince, usageOf } from "../../bench/process-cost.ts";
+import { pidOf } from "../../bench/target.ts";
 import { SseAgent } from "../../support/sse-agent.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { LiveClient } from "../live/live-client.ts";
@@ -41,7 +42,7 @@ describe("the number of values in a body [S76]", () => {
         // The least of some rounds: a collection of garbage, or a neighbour on the core, may fall into one.
         let least = Number.POSITIVE_INFINITY;
         for (let round = 0; round < 5; round++) {
-          const begun = usageOf(world.gateway.process.pid ?? 0);
+          const begun = usageOf(pidOf(world.gateway));
           for (let turn = 0; turn < 10; turn++) await post(world, echoCall(args));
           least = Math.min(least, costSince(begun).mainUs / 10);
         }

@@ -69,7 +69,7 @@ describe("a long message over Streamable HTTP", () => {
   it("is sent in a turn of its own, and read over several [S76]", async () => {
     const answer = await callWith(legacyHttp(echo), { long });
     expect(textOf(answer)).to.equal(JSON.stringify({ name: "x", arguments: { long } }));
-    // Amid its serialising, and behind; before it is read, after each of two parts of the scan, and after the parser.
+    // Amid its serialising, and behind; before it is read, amid the scan and behind it, and after the parser.
     expect(pauses).to.be.at.least(2 + 1 + 2 + 1);
   });
 
