@@ -12,14 +12,16 @@ interface Compactor {
  */
 export async function rewriteRange(store: StringLevel, { gte, lt }: KeyRange, signal?: AbortSignal): Promise<void> {
   await settled(heldSnapshots(store), signal);
-  // A compaction rewrites the files that overlap what lies above them. A value and its deletion that came down together,
-  // while a snapshot saw the value, have nothing above them: so two deletions of nothing span the range. No key ends so.
+  // A compaction rewrites the files that overlap what lies above them. A value and its deletion that came down together, from
+  // memory or while a snapshot saw the value, have nothing above them: so two deletions of nothing span the range, once all
+  // that is in memory came down. No key ends so.
+  await compactRange(store, { gte, lt: gte });
   const [first, last] = [`${gte}\0`, `${lt}\0`];
   await store.batch([
     { type: "del", key: first },
     { type: "del", key: last },
   ]);
-  await compactRange(store, { gte, lt: `${last}\0` });
+  await compactRange(store, { gte, lt: `${last}\x7f` });
 }
 
 /** Rewrites the files that hold keys of the range, as the database does by itself at any time. A store in memory has none. */

@@ -45,6 +45,19 @@ describe("rewriteRange(store, range, signal)", () => {
     expect(await store.keys().all()).to.have.length(201);
   });
 
+  it("leaves no byte of what was written and deleted since the store was new", async () => {
+    for (const [key, own] of [
+      ["a/100", range],
+      ["{disclosure}/acme/1", { gte: "{disclosure}/acme/", lt: "{disclosure}/acme0" }],
+    ] as const) {
+      await store.put(key, secret);
+      await store.del(key);
+      expect(await filesWith(dir, secret)).to.not.be.empty;
+      await rewriteRange(store, own);
+      expect(await filesWith(dir, secret), key).to.deep.equal([]);
+    }
+  });
+
   it("waits no longer than its signal allows", async () => {
     await using _held = new HeldSnapshot(store);
     const stop = new AbortController();
