@@ -11,9 +11,10 @@ import { checkpointKey, type EvidenceStore } from "../evidence/record/key-space.
 import { StoreView } from "../evidence/record/store-view.ts";
 import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
 import { type Installation, openInstallation } from "../evidence/witness/installation.ts";
+import { corruption } from "../store/damage.ts";
 import { findDamageInThread } from "../store/damage-thread.ts";
 import { HeldSnapshot } from "../store/held-snapshot.ts";
-import { corruption, stateFault } from "../store/open.ts";
+import { stateFault } from "../store/open.ts";
 import { BackupFolder, backupName } from "./folder.ts";
 import { readBackup } from "./read.ts";
 import { type Written, writeBackup } from "./write.ts";

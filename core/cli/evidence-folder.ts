@@ -25,8 +25,9 @@ import type { Witness } from "../evidence/witness/witness.ts";
 import { FileWitness } from "../evidence/witness/witness-file.ts";
 import { HttpWitness } from "../evidence/witness/witness-http.ts";
 import { listTenants } from "../store/key-range.ts";
-import { lockWatch, openStore, type Store } from "../store/open.ts";
+import { openStore, type Store } from "../store/open.ts";
 import { openSnapshot, removeSnapshots } from "../store/snapshot.ts";
+import { lockWatch } from "../store/split-level.ts";
 import { print, sayProgress } from "./print.ts";
 
 /** The evidence in a data folder on which no gateway runs. Reading it changes nothing in the folder. */

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
 import { elapsedMs } from "../compose/identity.ts";
@@ -32,7 +31,7 @@ export async function migrateStore({ config: path, to, json }: Options): Promise
   if (to === "postgres") await requireSound(dataDir);
   const database = await ReplicaDatabase.open({ url: store.url, timeoutMs });
   try {
-    const level = await openFolder(dataDir, (folder, settings) => new Level<string, string>(folder, settings));
+    const level = await openFolder(dataDir);
     try {
       let said = 0;
       const onProgress = (entries: number): void => {

@@ -35,26 +35,24 @@ export class FactReader {
   /**
    * Returns the action with its facts; a model request, and a tool that is listed, without any, and the answer of a model with
    * those of the stated tool calls that it asks for. Neither throws nor rejects: what cannot be read has the effect `unknown`.
-   * A promise only where a parser has to be loaded first. `statement`: of its arguments, in place of the operator's.
+   * A promise only where a parser has to be loaded first. `given`: of its arguments, in place of the operator's.
    */
-  describe(
-    action: ActionEnvelope,
-    statement: FactStatement | undefined = this.#statementOf(action),
-  ): ActionEnvelope | Promise<ActionEnvelope> {
+  describe(action: ActionEnvelope, given?: FactStatement): ActionEnvelope | Promise<ActionEnvelope> {
+    const { protocol, phase, target, tool } = action;
     // Model requests reach no host or path themselves, and listed tools have no arguments.
-    if (action.protocol === "model") return action.phase === "output" ? this.#describeCalls(action) : action;
-    if (action.phase === "list") return action;
+    if (protocol === "model") return phase === "output" ? this.#describeCalls(action) : action;
+    if (phase === "list") return action;
+    // Methods, such as `resources/read`, are no tools.
+    const ofTool = tool.includes("/") ? undefined : this.#statements.get(target)?.get(tool);
+    const statement = given ?? (protocol === "mcp" ? ofTool : this.#directStatement(action));
     if (statement !== undefined) return this.#describeStated(action, pickStated(action.arguments, statement));
     return { ...action, facts: { ...findPlaces(action.arguments), effect: capabilityEffect[action.capability] } };
   }
 
-  #statementOf({ protocol, target, tool }: ActionEnvelope): FactStatement | undefined {
+  #directStatement({ protocol, target, tool }: ActionEnvelope): FactStatement | undefined {
     // INVARIANT: no agent states the dialect of its own statement: another reading of a text may be the harmless one.
     if (protocol === "sql") return { sql: "statement", dialect: this.#dialectOf?.(tool, target) ?? "every" };
-    if (protocol !== "mcp") return directStatement(protocol);
-    const tools = this.#statements.get(target);
-    // Methods, such as `resources/read`, are no tools.
-    return tools === undefined || tool.includes("/") ? undefined : tools.get(tool);
+    return directStatement(protocol);
   }
 
   #describeStated(action: ActionEnvelope, stated: StatedArguments): ActionEnvelope | Promise<ActionEnvelope> {

@@ -6,7 +6,7 @@ import type { Store } from "../store/open.ts";
 /** The abstract interface does not name `sync`; both engines accept it. */
 const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
-const maxChangesPerBatch = 256;
+const maxChangesPerBatch = 1_024;
 const pauseMs = 1_000;
 /** Memory of an operation beside its text. */
 const operationBytes = 256;

@@ -55,7 +55,10 @@ export class RecentActions implements Subscriber {
     const parts: unknown[] = [action.arguments, action.continuation ?? null];
     for (const { findings } of evaluation.verdicts) if (findings.length > 0) parts.push(findings);
     for (const { findings } of evaluation.shadow) if (findings.length > 0) parts.push(findings);
-    const bytes = frameBytes + this.#history.bytesOf(action.history) + estimateBytes(parts, max);
+    const bytes =
+      frameBytes +
+      (action.history === undefined ? 0 : this.#history.bytesOf(action.history)) +
+      estimateBytes(parts, max);
     if (bytes > max) return;
     this.#tenants.set(action.tenant, own);
     own.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
@@ -101,8 +104,7 @@ export class RecentActions implements Subscriber {
 class HistoryMeter {
   readonly #bytes = new WeakMap<readonly PastAction[] | PastAction, number>();
 
-  bytesOf(history: readonly PastAction[] | undefined): number {
-    if (history === undefined) return 0;
+  bytesOf(history: readonly PastAction[]): number {
     const known = this.#bytes.get(history);
     if (known !== undefined) return known;
     let bytes = overhead;

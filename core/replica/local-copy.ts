@@ -42,7 +42,7 @@ export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: Le
   checkPosition(position, known);
   if (position.batch < known.horizon) {
     // From nothing: what was deleted since is no longer listed. Until all is read, the position says so.
-    await bytes.write([positionOperation(known.database, -1)]);
+    await bytes.write([positionOperation(known.database, -1)], true);
     await bytes.clearBut(copyPositionKey);
     position.batch = 0;
   }
@@ -52,7 +52,7 @@ export async function catchUp(bytes: Bytes, database: ReplicaDatabase, claim: Le
       throw new GatewayError("EVIDENCE_UNAVAILABLE", "the copy fell behind while it was read; it is read anew");
     }
     for await (const page of pages) await bytes.write(page.map(operationOf));
-    await bytes.write([positionOperation(lease.database, lease.batch)]);
+    await bytes.write([positionOperation(lease.database, lease.batch)], true);
     reached = { database: lease.database, batch: lease.batch };
   });
   return reached;

@@ -2,7 +2,6 @@ import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
 import type { Random } from "../action/id.ts";
 import type { HighWater } from "../evidence/chain/high-water.ts";
@@ -179,7 +178,7 @@ export class Replica {
   /** Keeps the copy current while another replica owns the store, and takes the lease when it can be had. */
   async #claim(stopping: AbortSignal): Promise<{ readonly claim: LeaseClaim; readonly askedMs: number } | null> {
     const { dataDir, leaseMs, log, elapsedMs } = this.#options;
-    const copy = await openFolder(dataDir, (folder, settings) => new Level<string, string>(folder, settings));
+    const copy = await openFolder(dataDir);
     const bytes = bytesOf(copy);
     let isReachable = true;
     try {

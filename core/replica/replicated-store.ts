@@ -1,6 +1,5 @@
-import type { AbstractLevel } from "abstract-level";
-import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
+import { type EngineWrite, SplitLevel } from "../store/split-level.ts";
 import type { EntryWrite, LeaseClaim, ReplicaDatabase } from "./database.ts";
 import { batchOperations, bytesOf, catchUp, type Position } from "./local-copy.ts";
 
@@ -13,30 +12,7 @@ interface ReplicatedStoreOptions {
   readonly listedBatches?: number;
 }
 
-interface EncodedWrite {
-  readonly type: "put" | "del";
-  readonly key: string | Buffer;
-  readonly value?: string | Buffer;
-}
-
-/** The part of `level` that an engine overrides. */
-interface Engine {
-  _open(options: object): Promise<void>;
-  _put(key: string | Buffer, value: string | Buffer, options: object): Promise<void>;
-  _del(key: string | Buffer, options: object): Promise<void>;
-  _batch(operations: readonly EncodedWrite[], options: object): Promise<void>;
-  _clear(options: object): Promise<void>;
-  _chainedBatch(): object;
-  compactRange(start: string, end: string): Promise<void>;
-}
-
-type EngineLevel = AbstractLevel<string | Buffer | Uint8Array, string, string> & Engine;
-const EngineLevel = Level as unknown as new (folder: string, settings: object) => EngineLevel;
-/** One for chained batches that comes down to `_batch`. */
-const { _chainedBatch: chainArrayBatch } = Object.getPrototypeOf(Level.prototype) as Engine;
-
 const defaultListedBatches = 100_000;
-const clearedAtOnce = 1_000;
 /** The database keeps it, and a copy that lost it reads it anew. */
 const unsynced = { sync: false };
 
@@ -46,7 +22,7 @@ const unsynced = { sync: false };
  * became of it is known once the store was closed and opened again. Where the database does not answer then, it opens for reading:
  * whoever reads before they write must come as far as to ask for the next repair.
  */
-export class ReplicatedStore extends EngineLevel {
+export class ReplicatedStore extends SplitLevel {
   readonly #folder: string;
   readonly #settings: object;
   readonly #options: ReplicatedStoreOptions;
@@ -65,10 +41,10 @@ export class ReplicatedStore extends EngineLevel {
     this.#options = options;
   }
 
-  override async _open(options: object): Promise<void> {
+  override async _open(settings: object): Promise<void> {
     const { database, claim } = this.#options;
     this.#openCount++;
-    const copy = new Level<string, string>(this.#folder, this.#settings);
+    const copy = new SplitLevel(this.#folder, this.#settings);
     await copy.open();
     this.#position = null;
     try {
@@ -79,34 +55,13 @@ export class ReplicatedStore extends EngineLevel {
     } finally {
       await copy.close();
     }
-    await super._open(options);
+    await super._open(settings);
   }
 
-  override _put(key: string | Buffer, value: string | Buffer): Promise<void> {
-    return this._batch([{ type: "put", key, value }]);
-  }
-
-  override _del(key: string | Buffer): Promise<void> {
-    return this._batch([{ type: "del", key }]);
-  }
-
-  override _batch(operations: readonly EncodedWrite[]): Promise<void> {
+  override _batch(operations: readonly EngineWrite[]): Promise<void> {
     const writing = this.#writing.catch(() => undefined).then(() => this.#write(operations.map(toEntry)));
     this.#writing = writing;
     return writing;
-  }
-
-  override _chainedBatch(): object {
-    return chainArrayBatch.call(this);
-  }
-
-  override async _clear(options: object): Promise<void> {
-    await using keys = this.keys(options);
-    for (;;) {
-      const some = await keys.nextv(clearedAtOnce);
-      if (some.length === 0) return;
-      await this._batch(some.map((key) => ({ type: "del", key })));
-    }
   }
 
   override async compactRange(start: string, end: string): Promise<void> {
@@ -133,6 +88,6 @@ export class ReplicatedStore extends EngineLevel {
   }
 }
 
-function toEntry({ key, value }: EncodedWrite): EntryWrite {
+function toEntry({ key, value }: EngineWrite): EntryWrite {
   return { key: Buffer.from(key), value: value === undefined ? null : Buffer.from(value) };
 }

@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DamageError, FileWindow } from "./file-window.ts";
+import { recordsFolder } from "./folder.ts";
 import { checkLogFile } from "./log-file.ts";
 import { readManifest, type StoreLayout } from "./manifest.ts";
 import { checkTableFile } from "./table-file.ts";
@@ -11,6 +12,11 @@ export interface Damage {
   /** Bytes of the file before the fault. */
   readonly offset: number;
   readonly reason: string;
+}
+
+/** Returns a damage as the database's own error of that kind. */
+export function corruption({ file, offset, reason }: Damage): Error {
+  return Object.assign(new Error(`${file}, byte ${offset}: ${reason}`), { code: "LEVEL_CORRUPTION" });
 }
 
 /** The part of a store that is read to check it. Logs and the manifest always are, whole. */
@@ -27,17 +33,25 @@ export const everything: CheckExtent = {
   tables: Number.POSITIVE_INFINITY,
 };
 
-/** Bounds a start: a fraction of a second, however much is stored. */
-export const newestPart: CheckExtent = { wholeBytes: 67_108_864, tables: 512 };
+/** Bounds a start: a fraction of a second, however much is stored. Of each database. */
+export const newestPart: CheckExtent = { wholeBytes: 33_554_432, tables: 512 };
 
 /**
- * Returns the first damage in the files of a LevelDB folder, undefined where there is none: a block or record whose
+ * Returns the first damage in the files of a store's databases, undefined where there is none: a block or record whose
  * checksum does not fit, and a file that is missing or of another size than the manifest says. LevelDB checks no block
- * that it reads, and ends the process at some.
+ * that it reads, and ends the process at some. The journal checks itself when it is opened.
  *
  * Holds a mebibyte and an index in memory. The folder may be in use meanwhile. Rejects where it cannot be read.
  */
 export async function findDamage(folder: string, extent: CheckExtent): Promise<Damage | undefined> {
+  const state = await findIn(folder, extent);
+  if (state !== undefined || !(await readdir(folder)).includes(recordsFolder)) return state;
+  const records = await findIn(join(folder, recordsFolder), extent);
+  return records && { ...records, file: join(recordsFolder, records.file) };
+}
+
+/** Returns the first damage in one database. */
+async function findIn(folder: string, extent: CheckExtent): Promise<Damage | undefined> {
   try {
     await new StoreCheck(folder).run(extent);
     return undefined;

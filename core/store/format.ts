@@ -14,15 +14,20 @@ import { rewriteRange } from "./rewrite.ts";
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
 
-const formatKey = "format";
+/** The key of the version of a store. */
+export const formatKey = "format";
 /** The key under which a copy of a database keeps how far it is: no entry of the store itself. */
 export const copyPositionKey = "replica-position";
 
-/** The families of records lie behind all other keys; values are kept as `valueEncoding` says. */
-const format = "3";
-/** Amid the step to it: no version but one that goes on with the step may read the store. */
+/** On disk, records with their private fields lie in a database of their own. */
+const format = "4";
+/** The same keys and values in one database. */
+const singleFormat = "3";
+/** Amid the step to the keys of both: no version but one that goes on with the step may read the store. */
 const movingFormat = "3 from 2";
-/** The layouts before it: records among their tenant's other keys, and in the first one every value as UTF-8, which is read as it is. */
+/** On disk, versions of which the engine moves the records to a database of their own when it opens them. */
+export const singleFormats: readonly string[] = [singleFormat, movingFormat];
+/** The layouts before: records among their tenant's other keys, and in the first one every value as UTF-8, which is read as it is. */
 const formerFormats = ["1", "2", movingFormat];
 
 const everyKey: KeyRange = { gte: "!", lt: "\x7f" };
@@ -42,6 +47,7 @@ export type OnMoved = (entries: number) => void;
 export async function takeFormat(store: StringLevel, onMoved: OnMoved = () => undefined): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
+  if (found === singleFormat) return store.put(formatKey, format, durably);
   if (found !== undefined && formerFormats.includes(found)) return moveFamilies(store, onMoved);
   const first = (await store.keys({ limit: 2 }).all()).find((key) => key !== copyPositionKey);
   if (first === undefined) return store.put(formatKey, format, durably);

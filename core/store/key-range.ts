@@ -46,10 +46,68 @@ export function lastPart(key: string): string {
 }
 
 /**
- * The families of keys that grow with every record, by their beginnings; the tenant comes next. They lie behind all other
- * keys, where no tenant's name reaches, so that LevelDB's tables end between them.
+ * The families of keys that grow with every record, by their beginnings; the tenant comes next. No tenant's name reaches there. On
+ * disk they lie in a database of their own.
  */
 export const familyPrefixes = { disclosure: "{disclosure}/", record: "{record}/" } as const;
+
+/** All keys of the families lie between these two; tenants whose names begin with the second have their other keys behind it. */
+export const [firstFamilyKey, behindFamilies] = [familyPrefixes.disclosure, "~"] as const;
+
+/** Ends the key of private fields: they lie right behind their record, so that the keys of both together only grow. */
+const privateMark = "+";
+
+/** Returns the key in the database of the records; undefined for one that lies in the other database. */
+export function recordPlace(key: string): string | undefined {
+  if (key.startsWith(familyPrefixes.record)) return key.slice(familyPrefixes.record.length);
+  if (key.startsWith(familyPrefixes.disclosure)) return key.slice(familyPrefixes.disclosure.length) + privateMark;
+  return undefined;
+}
+
+/** The bounds of a range as the databases take them. */
+export interface KeyBounds {
+  readonly gt?: string;
+  readonly gte?: string;
+  readonly lt?: string;
+  readonly lte?: string;
+}
+
+/** A family, as the database of the records has it among the other one's keys. */
+export interface RecordFamily {
+  /** Returns the key of the family; undefined for one of the other family. */
+  keyAt(place: string): string | undefined;
+  /** Returns the bounds of the family's part of a range; undefined where it has none. */
+  bounds(range: KeyBounds): KeyBounds | undefined;
+}
+
+function makeFamily(prefix: string, isPrivate: boolean): RecordFamily {
+  const { lt: end } = rangeOf(prefix);
+  const mark = isPrivate ? privateMark : "";
+  const rest = (bound: string): string => bound.slice(prefix.length);
+  return {
+    keyAt: (place) => {
+      if (place.endsWith(privateMark) !== isPrivate) return undefined;
+      return prefix + place.slice(0, place.length - mark.length);
+    },
+    bounds: ({ gt, gte, lt, lte }) => {
+      const [least, most] = [gt ?? gte ?? "", lt ?? lte ?? end];
+      if (least >= end || most <= prefix) return undefined;
+      const after =
+        gt === undefined
+          ? gte !== undefined && gte > prefix && { gte: rest(gte) }
+          : gt > prefix && { gt: rest(gt) + mark };
+      const before =
+        lt === undefined ? lte !== undefined && lte < end && { lte: rest(lte) + mark } : lt < end && { lt: rest(lt) };
+      return { ...after, ...before };
+    },
+  };
+}
+
+/** In the order of their keys. */
+export const recordFamilies: readonly RecordFamily[] = [
+  makeFamily(familyPrefixes.disclosure, true),
+  makeFamily(familyPrefixes.record, false),
+];
 
 /** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
 export async function listTenants(store: StringLevel): Promise<string[]> {

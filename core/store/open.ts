@@ -1,14 +1,14 @@
-import { statSync } from "node:fs";
 import { link, mkdtemp, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
-import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
+import { type CheckExtent, corruption, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 import { copyPositionKey, type OnMoved, takeFormat } from "./format.ts";
 import type { KeyRange, StringLevel } from "./key-range.ts";
 import { whileOptimizing } from "./optimizer.ts";
 import { keepFilesPrivate } from "./private-file.ts";
+import { SplitLevel } from "./split-level.ts";
 import { valueEncoding } from "./value-encoding.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first, but for growing families), string values. */
@@ -54,7 +54,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     await takeFormat(store);
     return store;
   }
-  const store = await openFolder(options.dir, options.create ?? createLevel);
+  const store = await openFolder(options.dir, options.create, options.onMoved);
   try {
     if (options.create === undefined) await refuseCopy(store);
     await takeFormat(store, options.onMoved);
@@ -75,17 +75,17 @@ async function refuseCopy(store: Store): Promise<void> {
 }
 
 function createLevel(folder: string, settings: object): Store {
-  return new Level<string, string>(folder, settings);
+  return new SplitLevel(folder, settings);
 }
 
 /** Opens the engine of a data folder as `openStore` does, whatever the format of the store. */
-export async function openFolder(dir: string, create: EngineMaker): Promise<Store> {
+export async function openFolder(dir: string, create: EngineMaker = createLevel, onMoved?: OnMoved): Promise<Store> {
   const folder = join(dir, "state");
   keepFilesPrivate();
   try {
     await createFolder(dir, folder);
     await checkFiles(folder, newestPart);
-    const store = create(folder, { valueEncoding, ...tuning });
+    const store = create(folder, { valueEncoding, ...tuning, ...(onMoved && { onMoved }) });
     await store.open();
     return store;
   } catch (error) {
@@ -113,11 +113,6 @@ export async function checkFiles(folder: string, extent: CheckExtent): Promise<v
   const damage = await whileOptimizing(() => findDamage(folder, extent));
   if (damage === undefined) return;
   throw (await findHolder(folder)) ?? corruption(damage);
-}
-
-/** Returns a damage as the database's own error of that kind. */
-export function corruption({ file, offset, reason }: Damage): Error {
-  return Object.assign(new Error(`${file}, byte ${offset}: ${reason}`), { code: "LEVEL_CORRUPTION" });
 }
 
 /**
@@ -191,27 +186,6 @@ function describeFault(folder: string, cause: { readonly code: string; readonly 
     return `this user may not write ${at}; change its owner, or choose another folder`;
   }
   return `${at} cannot be opened (${cause.message}); check the disk, or choose another folder`;
-}
-
-/**
- * Returns a check whether the store's lock is still the one that was taken when it was opened.
- *
- * LevelDB locks a file and never looks at it again: once that file is removed or replaced, a second process can open the
- * same store, and each would overwrite what the other acknowledged. The check compares the identity of
- * the file, which is read whenever the store is opened. It always holds for a store in memory.
- */
-export function lockWatch(store: Store, dir: string, enabled: boolean): () => boolean {
-  if (!enabled) return () => true;
-  const path = join(dir, "state", "LOCK");
-  const exactly = { bigint: true, throwIfNoEntry: false } as const;
-  let taken = statSync(path, exactly);
-  store.on("open", () => {
-    taken = statSync(path, exactly);
-  });
-  return () => {
-    const found = statSync(path, exactly);
-    return found !== undefined && found.ino === taken?.ino && found.dev === taken.dev;
-  };
 }
 
 interface Sizer {

@@ -1,7 +1,8 @@
-import { link, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { link, mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError } from "../action/error.ts";
 import { everything } from "./damage.ts";
+import { copyStoreFiles } from "./folder.ts";
 import { checkFiles, findHolder, isLocked, openStore, type Store, snapshotPrefix, stateFault } from "./open.ts";
 
 /** A store as it was at one moment. Changes to it do not affect the folder it was taken from. */
@@ -56,10 +57,8 @@ async function linkStore(dir: string): Promise<string> {
   const state = join(dir, "state");
   let folder: string | undefined;
   try {
-    const names = await readdir(state);
     folder = await mkdtemp(join(dir, snapshotPrefix));
-    await mkdir(join(folder, "state"), { mode: 0o700 });
-    for (const name of names) await link(join(state, name), join(folder, "state", name));
+    await copyStoreFiles(state, join(folder, "state"), link);
     return folder;
   } catch (error) {
     if (folder !== undefined) await remove(folder);

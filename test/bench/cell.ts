@@ -1,5 +1,5 @@
+import { folderBytes } from "../../core/store/folder.ts";
 import { scrape } from "../support/scrape.ts";
-import { folderBytes } from "./disk.ts";
 import { type LoadOptions, type LoadResult, measureLoad } from "./load.ts";
 import { costSince, usageOf } from "./process-cost.ts";
 import { quantile } from "./quantile.ts";

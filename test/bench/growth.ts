@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { folderBytes } from "../../core/store/folder.ts";
 import { type Cell, measureCell, warmUp } from "./cell.ts";
-import { folderBytes } from "./disk.ts";
 import { cpuSecondsOf, usageOf } from "./process-cost.ts";
 import { Servers } from "./servers.ts";
 import { tableHead, tableRow } from "./table.ts";

@@ -10,9 +10,9 @@ import { fileURLToPath } from "node:url";
 import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { openKeyStores } from "../../core/evidence/key/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
+import { folderBytes } from "../../core/store/folder.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
-import { folderBytes } from "./disk.ts";
 import { costSince, type ProcessCost, usageOf } from "./process-cost.ts";
 
 /**

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #undef fwrite_unlocked /* a macro of stdio.h */
@@ -88,15 +89,47 @@ ssize_t write(int fd, const void *bytes, size_t count) {
   return syscall(SYS_write, fd, bytes, count / 2) < 0 ? -1 : fail(code);
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+/* A file that is opened so syncs with every write. */
+static int syncs(int fd) {
+  return (syscall(SYS_fcntl, fd, F_GETFL) & O_DSYNC) != 0;
+}
+
+/* Less than a half: what is written in whole pages may end with padding. */
+static size_t torn(size_t count) {
+  return count / 2 < 512 ? count / 2 : 512;
+}
+
+static ssize_t write_parts(int fd, const struct iovec *parts, int count, off_t offset) {
+  int synced = syncs(fd);
+  const struct iovec *first = parts;
   int code = fault("write", fd);
-  if (code == 0) return syscall(SYS_pwrite64, fd, bytes, count, offset);
-  if (count < 2) return fail(code);
-  return syscall(SYS_pwrite64, fd, bytes, count / 2, offset) < 0 ? -1 : fail(code);
+  if (code != 0 || fault("torn", fd) != 0) {
+    syscall(SYS_pwrite64, fd, first->iov_base, torn(first->iov_len), offset);
+    if (code == 0) kill(getpid(), SIGKILL);
+    return fail(code);
+  }
+  if (synced) end_at("before", fd);
+  ssize_t written = syscall(SYS_pwritev, fd, parts, count, offset, 0);
+  code = synced ? fault("sync", fd) : 0;
+  if (synced) end_at("after", fd);
+  return code == 0 ? written : fail(code);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  struct iovec part = {(void *)bytes, count};
+  return write_parts(fd, &part, 1, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
   return pwrite(fd, bytes, count, offset);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+  return write_parts(fd, parts, count, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
+  return write_parts(fd, parts, count, offset);
 }
 
 static int sync_by(long number, int fd) {

@@ -28,7 +28,7 @@ describe("a gateway whose lock is taken from under it", () => {
   it("runs nothing more while the other holds the store, and what it had acknowledged stays [S65]", async () => {
     const agent = new Agent(first.url, siteKey);
     expectAnswered(await agent.call("echo", { mark: "before" }));
-    await rm(join(folder, "data", "state", "LOCK"));
+    for (const database of ["state", "state/records"]) await rm(join(folder, "data", database, "LOCK"));
     const second = await startGateway({ folder, config: siteConfig({ remoteUrl: upstream.url }), files: siteFiles() });
     try {
       for (const mark of ["during", "still"]) {

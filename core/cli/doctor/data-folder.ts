@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { copyFile, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GatewayError } from "../../action/error.ts";
@@ -10,6 +10,7 @@ import { openKeyStores } from "../../evidence/key/key-folder.ts";
 import { evidenceOperations } from "../../evidence/operation.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../evidence/tree/checkpoint.ts";
 import type { PublishedCheckpoint } from "../../evidence/witness/witness-publisher.ts";
+import { copyStoreFiles, folderBytes } from "../../store/folder.ts";
 import { listTenants } from "../../store/key-range.ts";
 import { openStore } from "../../store/open.ts";
 import { callAdmin } from "../admin-client.ts";
@@ -60,13 +61,10 @@ const maxCopyBytes = 268_435_456;
  */
 async function checkChainEnds(dataDir: string): Promise<readonly DoctorFinding[] | undefined> {
   const state = join(dataDir, "state");
-  const names = await readdir(state);
-  const sizes = await Promise.all(names.map(async (name) => (await stat(join(state, name))).size));
-  if (sizes.reduce((sum, size) => sum + size, 0) > maxCopyBytes) return undefined;
+  if ((await folderBytes(state)) > maxCopyBytes) return undefined;
   const copy = await mkdtemp(join(tmpdir(), "gateway-doctor-"));
   try {
-    await mkdir(join(copy, "state"), { mode: 0o700 });
-    for (const name of names) await copyFile(join(state, name), join(copy, "state", name), constants.COPYFILE_FICLONE);
+    await copyStoreFiles(state, join(copy, "state"), (from, to) => copyFile(from, to, constants.COPYFILE_FICLONE));
     return await judgeCopy(dataDir, copy);
   } finally {
     await rm(copy, { recursive: true, force: true });

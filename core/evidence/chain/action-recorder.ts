@@ -107,13 +107,18 @@ export class ActionRecorder {
     step: ApprovalStep | undefined,
     hooks: readonly DecisionCommitHook[],
   ): Promise<DurableDecision> {
-    const { writer, random, storeLabels } = this.#parts;
+    const { writer, random, storeLabels, limit } = this.#parts;
     const dispatched = evaluation.decision === "allow" || isConsuming(step);
     const pendingKey = openKey(action.tenant, action.id);
     const checks = evaluation.decision === "block" ? [] : hooks;
     let use: TicketUse | undefined;
     for (const hook of checks) use = hook.check?.(action, dispatched) ?? use;
-    if (dispatched) this.#checkRoom(pendingKey);
+    if (dispatched && this.#pending.has(pendingKey)) {
+      throw new TypeError("evidence: the action's decision is already open");
+    }
+    if (dispatched && this.#pending.size >= limit) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${limit} actions wait for their outcome`);
+    }
     writer.commit.admit("bounded");
     const recorded = storeLabels ? action : withoutLabel(action);
     const placed = writer.sealAction(chain, decisionContent(recorded, evaluation, commitments, step?.approval, use));
@@ -247,14 +252,6 @@ export class ActionRecorder {
       },
       disclosure,
     };
-  }
-
-  /** Throws EVIDENCE_UNAVAILABLE when one more pending outcome would be too many, TypeError when the action is open already. */
-  #checkRoom(pendingKey: string): void {
-    if (this.#pending.has(pendingKey)) throw new TypeError("evidence: the action's decision is already open");
-    const { limit } = this.#parts;
-    if (this.#pending.size < limit) return;
-    throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${limit} actions wait for their outcome`);
   }
 
   /** Lists what is open in the store and not pending here. Call while nothing is appended. */

@@ -212,7 +212,7 @@ export class GroupCommit {
       if (leaf.isAboutApproval) guarded.add(leaf.chain);
     }
     for (const [key, note] of growTrees(leaves, last)) group.writes.set(key, note);
-    const writes = largeLast(group);
+    const writes = group.size < minAwaitedSize ? group.writes : largeLast(group);
     const { batchThread: thread } = this.#options;
     const isShared =
       thread !== undefined &&
@@ -236,7 +236,7 @@ export class GroupCommit {
       marks.push(mark);
       if (guarded.has(chain)) outerMarks.push(mark);
     }
-    if (marks.length > 0) await this.#options.highWater.advance(marks);
+    await this.#options.highWater.advance(marks);
     if (outerMarks.length > 0) await this.#options.outerMark?.advance(outerMarks);
     // Again: a process that opened the store while this was written will overwrite it.
     if (!this.#options.holdsStore()) throw lockLost();
@@ -255,9 +255,8 @@ export class GroupCommit {
   }
 }
 
-/** The writes of a group in the order in which they cost least: a batch grows by copying what it holds already. */
-function largeLast({ size, writes }: Group): Group["writes"] {
-  if (size < minAwaitedSize) return writes;
+/** The writes of a large group in the order in which they cost least: a batch grows by copying what it holds already. */
+function largeLast({ writes }: Group): Group["writes"] {
   return new Map([...writes].sort(([, one], [, other]) => Number(isLarge(one)) - Number(isLarge(other))));
 }
 

@@ -76,6 +76,7 @@ export class HighWaterFile implements HighWater {
       page.write(`${line}\n${sha256Hex(line)}\n`);
       writes.push(this.#handle.write(page, 0, pageSize, (slot.index * 2 + (slot.turn % 2)) * pageSize));
     }
+    if (writes.length === 0) return;
     for (const { bytesWritten } of await Promise.all(writes)) {
       if (bytesWritten === pageSize) continue;
       throw new Error(`high-water: expected ${pageSize} bytes written, got ${bytesWritten}`);

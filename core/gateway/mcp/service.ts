@@ -127,6 +127,9 @@ async function attemptOf(
   row: McpMethod,
 ): Promise<Attempt> {
   const params = pickParams(row, request.params);
+  const { era } = caller.era;
+  const mayContinue = era === "modern" || parts.metaPassthrough.length > 0;
+  const hasTicket = caller.ticket !== undefined || meta[ticketMetaKey] !== undefined;
   const attempt: Attempt =
     row.routing === "tool"
       ? await findTool(parts, caller, params)
@@ -138,8 +141,8 @@ async function attemptOf(
         };
   return {
     ...attempt,
-    continuation: continuationOf(caller.era.era, request.params, parts.metaPassthrough),
-    ticket: presentTicket(parts.tickets, caller.principal, caller.ticket, meta[ticketMetaKey]),
+    continuation: mayContinue ? continuationOf(era, request.params, parts.metaPassthrough) : undefined,
+    ticket: hasTicket ? presentTicket(parts.tickets, caller.principal, caller.ticket, meta[ticketMetaKey]) : undefined,
   };
 }
 

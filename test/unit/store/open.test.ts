@@ -36,7 +36,7 @@ describe("openStore(options)", () => {
     await first.close();
     const second = await openStore({ dir, enabled: true });
     expect(await second.get("acme/key")).to.equal("value");
-    expect(await second.get("format")).to.equal("3");
+    expect(await second.get("format")).to.equal("4");
     await second.close();
   });
 
@@ -49,7 +49,7 @@ describe("openStore(options)", () => {
     ]);
     await plain.close();
     const store = await openStore({ dir, enabled: true });
-    expect(await store.get("format")).to.equal("3");
+    expect(await store.get("format")).to.equal("4");
     await store.put("acme/new", value);
     expect(await store.getMany(["acme/old", "acme/new"])).to.deep.equal([value, value]);
     await store.close();
@@ -97,7 +97,7 @@ describe("openStore(options)", () => {
 
   describe("when something else wrote the store", () => {
     for (const [what, key, value, got] of [
-      ["another format", "format", "4", "`4`"],
+      ["another format", "format", "5", "`5`"],
       ["no format", "acme/key", "value", "none"],
     ] as const) {
       it(`refuses ${what}`, async () => {
@@ -106,11 +106,11 @@ describe("openStore(options)", () => {
         await store.put(key, value);
         await store.close();
         await expectUnusable(
-          `expected store format \`3\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`4\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
         // The refusal let go of the lock.
         await expectUnusable(
-          `expected store format \`3\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`4\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
       });
     }
@@ -173,10 +173,9 @@ describe("openStore(options)", () => {
   }
 
   async function contents(): Promise<readonly string[]> {
-    const names = (await readdir(dir, { recursive: true })).toSorted();
-    const files = names.filter((name) => name.includes("/"));
-    const texts = await Promise.all(files.map((name) => readFile(join(dir, name), "base64")));
-    return [...names, ...texts];
+    const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+    const paths = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+    return Promise.all(paths.sort().map(async (path) => `${path} ${await readFile(path, "base64")}`));
   }
 
   async function holdInChild(): Promise<ChildProcessByStdio<null, Readable, null>> {
