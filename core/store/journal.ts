@@ -1,6 +1,7 @@
 import { constants, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRawSync, constants as zlib } from "node:zlib";
 import { DamageError } from "./file-window.ts";
@@ -44,6 +45,8 @@ const isDeleted = 0xffff_ffff;
 const nothing = new Uint8Array(0);
 /** Values from which on one is not copied. */
 const minLarge = 65_536;
+/** Bytes of a piece that are summed in one turn of the event loop: a millisecond or so. */
+const summedBytes = 1_048_576;
 
 const deflate = promisify(deflateRaw);
 const fastest = { level: zlib.Z_BEST_SPEED };
@@ -296,11 +299,17 @@ async function encodeEntry(turn: number, writes: readonly JournalWrite[]): Promi
   header.writeUInt32LE(behindBytes, 12);
   header.writeUIntLE(turn, 16, turnBytes);
   const length = headerBytes + list.length + behindBytes;
-  const pieces = [header, list, ...behind, Buffer.alloc((pageBytes - (length % pageBytes)) % pageBytes)];
-  let sum = 0;
-  for (const piece of pieces) sum = crc32(piece === header ? header.subarray(4) : piece, sum);
+  const pieces = [list, ...behind, Buffer.alloc((pageBytes - (length % pageBytes)) % pageBytes)];
+  let sum = crc32(header.subarray(4));
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += summedBytes) {
+      // Others come between the parts of a large value.
+      if (at > 0) await setImmediate();
+      sum = crc32(piece.subarray(at, at + summedBytes), sum);
+    }
+  }
   header.writeUInt32LE(sum);
-  return pieces;
+  return [header, ...pieces];
 }
 
 /** Returns the entry that begins at an offset; undefined where there is none, or one that was not written to its end. */

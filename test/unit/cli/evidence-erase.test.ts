@@ -1,9 +1,10 @@
-import { link, mkdir, readdir } from "node:fs/promises";
+import { link } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
+import { copyStoreFiles } from "../../../core/store/folder.ts";
 import { runCommand } from "../../support/command-host.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -30,7 +31,7 @@ describe("gateway evidence erase", () => {
   it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {
     const entries = await Promise.all([1, 2].map((seq) => world.store.get(recordKey("acme", seq, "disclosure"))));
     await world.close();
-    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.have.length(1);
+    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.not.be.empty;
     expect(await erase("--session", anna.session.id, "--field", "arguments.*", "--field", "output.*")).to.deep.equal({
       code: 0,
       stdout: "acme: erased 3 fields in 2 records\n",
@@ -70,12 +71,8 @@ describe("gateway evidence erase", () => {
   it("removes what a killed verification left, for its links keep the old bytes", async () => {
     const entry = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     await world.close();
-    const left = join(world.dir, ".snapshot-killed");
-    await mkdir(left);
-    for (const name of await readdir(join(world.dir, "state"))) {
-      await link(join(world.dir, "state", name), join(left, name));
-    }
-    expect(await filesWith(world.dir, entry)).to.have.length(2);
+    await copyStoreFiles(join(world.dir, "state"), join(world.dir, ".snapshot-killed"), link);
+    expect((await filesWith(world.dir, entry)).some((path) => path.startsWith(".snapshot-killed/"))).to.equal(true);
     expect((await erase("--seq", "1", "--field", "*")).code).to.equal(0);
     expect(await filesWith(world.dir, entry)).to.deep.equal([]);
   });
