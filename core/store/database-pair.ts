@@ -81,7 +81,7 @@ export class DatabasePair {
   }
 
   /** Writes a batch of the journal again, each write by itself: what a power cut left of it does not matter. */
-  async rewrite(writes: readonly JournalWrite[]): Promise<void> {
+  async replay(writes: readonly JournalWrite[]): Promise<void> {
     for (const { key, value } of writes) {
       const [database, at] = this.place(key);
       await (value === null ? database.del(at) : database.put(at, value as Buffer));

@@ -79,6 +79,11 @@ export class Journal {
   /** An entry may not be durable yet. */
   #isBehind = false;
   #isEmpty: boolean;
+  /** Offset of each half up to which a batch may have left bytes. */
+  readonly #used = new Map<HalfStart, number>([
+    [firstStart, secondStart],
+    [secondStart, 2 * halfBytes],
+  ]);
   /** Resolves when the batches of the half that is not filled now are durable in the databases. */
   #persisting: Promise<void> = Promise.resolve();
 
@@ -135,6 +140,7 @@ export class Journal {
     this.#isBehind ||= !sync;
     if (sync && !isDirect) await this.#sync();
     this.#at += length;
+    this.#used.set(this.#start, Math.max(this.#used.get(this.#start) ?? 0, this.#at));
     this.#turn++;
     this.#isEmpty = writes.length === 0;
     return this.#turn;
@@ -143,10 +149,13 @@ export class Journal {
   /** Leaves no byte of any batch, once all are durable in the databases. */
   async erase(): Promise<void> {
     await this.#end();
-    const kept = this.#start;
     await this.#file.truncate(2 * halfBytes);
-    fillZeros(this.#file, 0, kept);
-    fillZeros(this.#file, kept + pageBytes, 2 * halfBytes);
+    for (const [start, used] of this.#used) {
+      // Behind the entry that says that there is none.
+      const from = start === this.#start ? this.#at : start;
+      fillZeros(this.#file, from, Math.min(used, start + halfBytes));
+      this.#used.set(start, from);
+    }
     await this.#sync();
   }
 

@@ -103,11 +103,9 @@ function makeFamily(prefix: string, isPrivate: boolean): RecordFamily {
   };
 }
 
+export const recordFamily: RecordFamily = makeFamily(familyPrefixes.record, false);
 /** In the order of their keys. */
-export const recordFamilies: readonly RecordFamily[] = [
-  makeFamily(familyPrefixes.disclosure, true),
-  makeFamily(familyPrefixes.record, false),
-];
+export const recordFamilies: readonly RecordFamily[] = [makeFamily(familyPrefixes.disclosure, true), recordFamily];
 
 /** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
 export async function listTenants(store: StringLevel): Promise<string[]> {

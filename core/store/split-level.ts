@@ -8,21 +8,21 @@ import { journalFile } from "./folder.ts";
 import { Journal, type JournalWrite } from "./journal.ts";
 import {
   behindFamilies,
-  familyPrefixes,
   firstFamilyKey,
   type KeyBounds,
   type RecordFamily,
   recordFamilies,
+  recordFamily,
   recordPlace,
   type StringLevel,
 } from "./key-range.ts";
 import { type RangePart, SplitIterator } from "./split-iterator.ts";
 
 /** A key or a value as `AbstractLevel` hands it to an engine: in the format that was asked for. */
-type Encoded = string | Uint8Array;
+type Encoded = string | Buffer;
 
 interface ReadOptions {
-  /** The format of keys and values, `utf8` or one of bytes. */
+  /** The format of keys and values, `utf8` or `buffer`. */
   readonly keyEncoding: string;
   readonly valueEncoding: string;
   readonly snapshot?: SplitSnapshot;
@@ -43,6 +43,11 @@ export interface EngineWrite {
   readonly type: "put" | "del";
   readonly key: Encoded;
   readonly value?: Encoded;
+}
+
+/** A snapshot goes with it, which the types of a database leave out. */
+interface ReadForm {
+  readonly valueEncoding: "buffer";
 }
 
 interface WriteOptions {
@@ -66,7 +71,7 @@ const lastKey = "\x7f";
 const clearedAtOnce = 1_000;
 
 const manifest = {
-  encodings: { buffer: true, utf8: true, view: true },
+  encodings: { buffer: true, utf8: true },
   explicitSnapshots: true,
   getSync: true,
   seek: false,
@@ -105,7 +110,7 @@ export class SplitLevel extends EngineLevel {
     try {
       await pair.moveRecords(settings.onMoved);
       const parts = { path: join(this.#folder, journalFile), persist: () => pair.persist() };
-      const journal = await Journal.open(parts, await pair.readTurn(), (writes) => pair.rewrite(writes));
+      const journal = await Journal.open(parts, await pair.readTurn(), (writes) => pair.replay(writes));
       this.#opened = { pair, journal };
       this.#before = null;
       this.#writing = Promise.resolve();
@@ -128,19 +133,19 @@ export class SplitLevel extends EngineLevel {
   }
 
   async _get(key: Encoded, options: ReadOptions): Promise<Buffer | undefined> {
-    const [database, at] = this.#open.pair.place(textOf(key));
+    const [database, at] = this.#open.pair.place(key.toString());
     return database.get(at, readOptions(database, options));
   }
 
   _getSync(key: Encoded, options: ReadOptions): Buffer | undefined {
-    const [database, at] = this.#open.pair.place(textOf(key));
+    const [database, at] = this.#open.pair.place(key.toString());
     return database.getSync(at, readOptions(database, options));
   }
 
   async _getMany(keys: readonly Encoded[], options: ReadOptions): Promise<(Buffer | undefined)[]> {
     const { pair } = this.#open;
     const values: (Buffer | undefined)[] = Array.from(keys, () => undefined);
-    const places = keys.map((key) => pair.place(textOf(key)));
+    const places = keys.map((key) => pair.place(key.toString()));
     for (const database of [pair.records, pair.state]) {
       const own = [...places.keys()].filter((index) => places[index]?.[0] === database);
       if (own.length === 0) continue;
@@ -188,7 +193,7 @@ export class SplitLevel extends EngineLevel {
     const [least, most] = [bounds.gt ?? bounds.gte ?? "", bounds.lt ?? bounds.lte ?? lastKey];
     // The database's own, which needs no other: all but a few ranges lie in it whole.
     if (most < firstFamilyKey || least >= behindFamilies) {
-      return (state as unknown as IteratorMaker)._iterator({ ...options, snapshot: snapshotOf(state, options) });
+      return (state as unknown as IteratorMaker)._iterator({ ...options, ...readOptions(state, options) });
     }
     const parts: RangePart[] = [];
     const add = (database: Database, range: KeyBounds | undefined, family?: RecordFamily): void => {
@@ -205,18 +210,19 @@ export class SplitLevel extends EngineLevel {
   async approximateSize(start: string, end: string): Promise<number> {
     const { records, state } = this.#open.pair;
     if (recordPlace(start) === undefined) return state.approximateSize(start, end);
-    const range = start.startsWith(familyPrefixes.record) && recordFamilies.at(-1)?.bounds({ gte: start, lt: end });
-    return range ? records.approximateSize(range.gte ?? "", range.lt ?? lastKey) : 0;
+    const range = recordFamily.bounds({ gte: start, lt: end });
+    return range === undefined ? 0 : records.approximateSize(range.gte ?? "", range.lt ?? lastKey);
   }
 
-  /** Rewrites the files that hold keys of the range; no value is in the journal then. */
+  /** Rewrites the files that hold keys of the range; no value is in the journal then. An empty range brings down what is in memory. */
   async compactRange(start: string, end: string): Promise<void> {
     const { pair, journal } = this.#open;
-    await pair.state.compactRange(start, end);
+    if (start < firstFamilyKey || end > behindFamilies) await pair.state.compactRange(start, end);
     for (const family of recordFamilies) {
       const range = family.bounds({ gte: start, lt: end });
       if (range !== undefined) await pair.records.compactRange(range.gte ?? "", range.lt ?? lastKey);
     }
+    if (start >= end) return;
     this.#writing = this.#writing.then(() => journal.erase());
     await this.#writing;
   }
@@ -233,7 +239,7 @@ export class SplitLevel extends EngineLevel {
     const [records, state] = [pair.records.batch(), pair.state.batch()];
     const writes: JournalWrite[] = [];
     for (const operation of operations) {
-      const key = typeof operation.key === "string" ? operation.key : Buffer.from(operation.key).toString();
+      const key = operation.key.toString();
       const value = typeof operation.value === "string" ? Buffer.from(operation.value) : (operation.value ?? null);
       const place = recordPlace(key);
       const batch = place === undefined ? state : records;
@@ -278,27 +284,22 @@ class SplitSnapshot extends EngineSnapshot {
   }
 }
 
-function readOptions(database: Database, options: ReadOptions): { readonly valueEncoding: "buffer" } {
-  const { valueEncoding } = options as { readonly valueEncoding: "buffer" };
-  return { valueEncoding, ...{ snapshot: snapshotOf(database, options) } };
-}
-
-function snapshotOf(database: Database, { snapshot }: ReadOptions): AbstractSnapshot | undefined {
-  return snapshot?.of(database);
+function readOptions(database: Database, { valueEncoding, snapshot }: ReadOptions): ReadForm {
+  const form = { valueEncoding: valueEncoding as ReadForm["valueEncoding"], snapshot: snapshot?.of(database) };
+  return form;
 }
 
 /** Options for the entries of a part, of which the limit is counted outside. */
 function partOptions(database: Database, options: RangeOptions, bounds: KeyBounds): object {
-  const { valueEncoding, reverse, values, highWaterMarkBytes } = options;
-  const snapshot = snapshotOf(database, options);
-  return { valueEncoding, reverse, values, highWaterMarkBytes, snapshot, ...bounds };
+  const { reverse, values, highWaterMarkBytes } = options;
+  return { ...readOptions(database, options), reverse, values, highWaterMarkBytes, ...bounds };
 }
 
 function boundsOf(options: RangeOptions): KeyBounds {
   const bounds: { -readonly [Bound in keyof KeyBounds]: KeyBounds[Bound] } = {};
   for (const name of ["gt", "gte", "lt", "lte"] as const) {
     const bound = options[name];
-    if (bound !== undefined) bounds[name] = textOf(bound);
+    if (bound !== undefined) bounds[name] = bound.toString();
   }
   return bounds;
 }
@@ -309,10 +310,6 @@ function from({ gt, gte }: KeyBounds): KeyBounds {
 
 function until({ lt, lte }: KeyBounds): KeyBounds {
   return lt === undefined ? { ...(lte !== undefined && { lte }) } : { lt };
-}
-
-function textOf(key: Encoded): string {
-  return typeof key === "string" ? key : Buffer.from(key).toString();
 }
 
 /**

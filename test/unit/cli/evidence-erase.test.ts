@@ -31,7 +31,7 @@ describe("gateway evidence erase", () => {
   it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {
     const entries = await Promise.all([1, 2].map((seq) => world.store.get(recordKey("acme", seq, "disclosure"))));
     await world.close();
-    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.not.be.empty;
+    for (const entry of entries) expect(await filesWith(world.dir, entry ?? "")).to.have.length(2);
     expect(await erase("--session", anna.session.id, "--field", "arguments.*", "--field", "output.*")).to.deep.equal({
       code: 0,
       stdout: "acme: erased 3 fields in 2 records\n",
@@ -72,7 +72,7 @@ describe("gateway evidence erase", () => {
     const entry = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     await world.close();
     await copyStoreFiles(join(world.dir, "state"), join(world.dir, ".snapshot-killed"), link);
-    expect((await filesWith(world.dir, entry)).some((path) => path.startsWith(".snapshot-killed/"))).to.equal(true);
+    expect(await filesWith(world.dir, entry)).to.have.length(4);
     expect((await erase("--seq", "1", "--field", "*")).code).to.equal(0);
     expect(await filesWith(world.dir, entry)).to.deep.equal([]);
   });

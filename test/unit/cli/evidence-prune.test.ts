@@ -39,7 +39,7 @@ describe("gateway evidence prune", () => {
     const entry = (await world.store.get(recordKey("acme", 1, "disclosure"))) ?? "";
     await nextDay();
     await world.close();
-    expect(await filesWith(world.dir, entry)).to.not.be.empty;
+    expect(await filesWith(world.dir, entry)).to.have.length(2);
     expect(await prune("--reason", "90 days")).to.deep.equal({
       code: 0,
       stdout: "acme: pruned 2 records, the chain begins at record 3\n",
