@@ -37,7 +37,6 @@ export async function verifyEvidence(
 }
 
 async function verifyFolder(data: string, options: VerifyOptions): Promise<void> {
-  const folder = await openEvidenceFolder(resolve(data));
   const maxAgeMs = options.maxAge === undefined ? undefined : options.maxAge * 1_000;
   const trust: OutsideTrust = {
     keys: options.key,
@@ -46,6 +45,7 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
     nowMs: Date.now(),
     maxAgeMs,
   };
+  const folder = await openEvidenceFolder(resolve(data));
   try {
     const found = await judgeFolder(folder, trust, options.tenant);
     process.exitCode = found.exit;

@@ -54,8 +54,8 @@ export async function migrateStore({ config: path, to, json }: Options): Promise
 
 /** Throws where the evidence of the data folder is not what it was: nothing of it is taken over. */
 async function requireSound(dataDir: string): Promise<void> {
-  const folder = await openEvidenceFolder(dataDir);
   const trust = { keys: [], rules: evidenceRules, witnesses: [], nowMs: Date.now(), maxAgeMs: undefined };
+  const folder = await openEvidenceFolder(dataDir);
   try {
     const { chains } = await judgeFolder(folder, trust);
     const broken = chains.find(({ first_bad: bad }) => bad !== null);

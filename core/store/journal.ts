@@ -114,6 +114,7 @@ export class Journal {
   ): Promise<Journal> {
     const file = await openFile(parts.path);
     try {
+      await fillFile(file, parts.path);
       const { entries, end } = readEntries(await readAll(file));
       if (written > end.turn) throw new DamageError(0, `expected batch ${written} or later, got ${end.turn}`);
       for (const entry of entries) await take(entry.writes());
@@ -258,14 +259,16 @@ async function openFile(path: string): Promise<FileHandle> {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  const file = known ?? (await open(path, "w+", 0o600));
+  return known ?? open(path, "w+", 0o600);
+}
+
+/** Writes the pages that a file has not yet. */
+async function fillFile(file: FileHandle, path: string): Promise<void> {
   const { size } = await file.stat();
-  if (size < 2 * halfBytes) {
-    fillZeros(file, size - (size % pageBytes), 2 * halfBytes);
-    await file.sync();
-    await syncFolder(dirname(path));
-  }
-  return file;
+  if (size >= 2 * halfBytes) return;
+  fillZeros(file, size - (size % pageBytes), 2 * halfBytes);
+  await file.sync();
+  await syncFolder(dirname(path));
 }
 
 /** Page by page: the kernel keeps what is written at once together, and writes all of it for one page later. */

@@ -104,6 +104,16 @@ describe("gateway evidence verify --data", () => {
     expect(await readdir(world.dir, { recursive: true })).to.have.members(before);
   });
 
+  it("leaves nothing behind where a witness has no folder", async () => {
+    await world.close();
+    const before = await readdir(world.dir, { recursive: true });
+    const verify = ["evidence", "verify", "--data", world.dir, "--witness", notes];
+    expect((await runCommand(verify)).stderr).to.contain(
+      `expected the folder or URL of a witness's notes, got \`${notes}\``,
+    );
+    expect(await readdir(world.dir, { recursive: true })).to.have.members(before);
+  });
+
   it("finds an older copy of everything by its witness alone: 30", async () => {
     await world.close();
     await cp(world.dir, `${world.dir}-copy`, { recursive: true });
