@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "./json.ts";
+import { deepFreeze, type Json, type JsonObject } from "./json.ts";
 
 /** UTF-16 code units of a part, about; a longer string is in one. */
 const usualPart = 65_536;
@@ -34,8 +34,8 @@ type Container = Json[] | Record<string, Json>;
 type Part = readonly [value: Json, units: number];
 
 /**
- * Builds the value of a long text in parts: `JSON.parse` takes tens of milliseconds for tens of thousands of members, and reads
- * a text at once. It reads the parts, too, so that nothing has another meaning than in the whole.
+ * Builds the value of a long text in parts, deeply frozen: `JSON.parse` takes tens of milliseconds for tens of thousands of members,
+ * and reads a text at once. It reads the parts, too, so that nothing has another meaning than in the whole.
  */
 export class JsonParts {
   readonly #text: string;
@@ -85,7 +85,8 @@ export class JsonParts {
       } else if (code === comma && !wasDivided && mark - from < this.#maxPart) member = mark + 1;
       else {
         if (!wasDivided) yield* this.#addLast(value, from, member, mark);
-        if (code !== comma) return value;
+        // All that is in it is frozen already: to freeze tens of thousands of members at once takes too long.
+        if (code !== comma) return Object.freeze(value);
         wasDivided = false;
         from = member = mark + 1;
       }
@@ -94,7 +95,7 @@ export class JsonParts {
 
   /** Builds the value between two offsets in one part. */
   *#whole(start: number, end: number): Generator<Part, Json> {
-    const value = this.#parse("", start, end, "");
+    const value = deepFreeze(this.#parse("", start, end, ""));
     yield [value, end - start];
     return value;
   }
@@ -128,8 +129,8 @@ export class JsonParts {
   #add(to: Container, start: number, end: number): Part {
     const isArray = Array.isArray(to);
     const part = isArray ? this.#parse("[", start, end, "]") : this.#parse("{", start, end, "}");
-    if (isArray) for (const item of part as Json[]) to.push(item);
-    else for (const [name, member] of Object.entries(part as JsonObject)) setMember(to, name, member);
+    if (isArray) for (const item of part as Json[]) to.push(deepFreeze(item));
+    else for (const [name, member] of Object.entries(part as JsonObject)) setMember(to, name, deepFreeze(member));
     return [part, end - start];
   }
 

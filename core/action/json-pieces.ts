@@ -44,18 +44,9 @@ const usualForm: JsonForm = { write: JSON.stringify, names: Object.keys };
  */
 export function* jsonPieces(value: Json, form: JsonForm = usualForm): Generator<string> {
   const long = new Set<Json>();
-  measure(value, long);
+  yield* measure(value, { long, passed: 0 });
   yield "";
   yield* piecesOf(value, long, form);
-}
-
-/** Returns `JSON.stringify(value)`, made in turns. */
-export async function jsonInTurns(value: Json, turns: Turns): Promise<string> {
-  let text = "";
-  await turns.each(jsonPieces(value), (piece) => {
-    text += piece;
-  });
-  return text;
 }
 
 /** The bytes of `JSON.stringify(value)`, in memory that threads share. */
@@ -70,14 +61,23 @@ export function sharedJson(value: Json): Uint8Array {
 }
 
 /** The same, in turns. */
-export async function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint8Array> {
+export function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint8Array> {
+  return encodeInTurns(value, turns, (length) => Buffer.from(new SharedArrayBuffer(length)));
+}
+
+/** The bytes of `JSON.stringify(value)`, made in turns. Fresh memory is touched little by little: it costs more time than what is done with it. */
+export function jsonInTurns(value: Json, turns: Turns): Promise<Buffer> {
+  return encodeInTurns(value, turns, Buffer.allocUnsafeSlow);
+}
+
+async function encodeInTurns(value: Json, turns: Turns, allocate: (length: number) => Buffer): Promise<Buffer> {
   const pieces: string[] = [];
   let length = 0;
   await turns.each(jsonPieces(value), (piece) => {
     pieces.push(piece);
     length += Buffer.byteLength(piece);
   });
-  const bytes = Buffer.from(new SharedArrayBuffer(length));
+  const bytes = allocate(length);
   let at = 0;
   await turns.each(pieces, (piece) => {
     at += bytes.write(piece, at);
@@ -88,14 +88,27 @@ export async function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint
 /** Units of a member or an item beside those of its own text: quotes, colon and comma. */
 const memberUnits = 4;
 
-/** Returns the units of a value's text, about, and adds each array and object that is no single piece to `long`. */
-function measure(value: Json | undefined, long: Set<Json>): number {
+interface Measuring {
+  /** The arrays and objects that are no single piece. */
+  readonly long: Set<Json>;
+  /** Members and items that were passed. */
+  passed: number;
+}
+
+/** Returns the units of a value's text, about, and adds each array and object that is no single piece to those that are long. */
+function* measure(value: Json | undefined, measuring: Measuring): Generator<string, number> {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 0;
+  const isArray = Array.isArray(value);
   let units = 0;
-  if (Array.isArray(value)) for (const item of value as readonly Json[]) units += memberUnits + measure(item, long);
-  else for (const name in value) units += name.length + memberUnits + measure((value as JsonObject)[name], long);
-  if (units > maxPiece) long.add(value);
+  for (const name in value) {
+    const member = (value as JsonObject)[name];
+    units += (isArray ? 0 : name.length) + memberUnits;
+    if (typeof member === "string") units += member.length;
+    else if (typeof member === "object" && member !== null) units += yield* measure(member, measuring);
+    if (++measuring.passed % maxMembers === 0) yield "";
+  }
+  if (units > maxPiece) measuring.long.add(value);
   return units;
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { setImmediate } from "node:timers/promises";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
@@ -159,8 +160,11 @@ const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 
 /** Reads a request body as one strict JSON value. Rejects as `readJsonBytes` does, and with what `parseStrictJson` throws. */
 export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
-  return parseStrictJson(await readJsonBytes(request, limits.bytes), limits.json);
+  return parseStrictJson(await readJsonBytes(request, limits.bytes, setImmediate), limits.json);
 }
+
+/** Bytes of a body after which others have their turn. */
+const readAtOnce = 65_536;
 
 /** Bytes of a body or a message from which on it is parsed, and then judged, in turns of its own. */
 export const largeBody = 8_192;
@@ -187,7 +191,7 @@ export async function readGatewayBody(
   // What is refused by its length alone is never in memory as a whole.
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared >= largeBody) share.admitBytes(principal, declared);
-  const bytes = await readJsonBytes(request, limits.bytes);
+  const bytes = await readJsonBytes(request, limits.bytes, () => share.pause(principal));
   if (bytes.length < largeBody) {
     share.admitSmall(principal);
     return parseStrictJson(bytes, limits.json);
@@ -205,8 +209,13 @@ export async function readGatewayBody(
  * Reads the bytes of a JSON body, unparsed. Only `application/json` without content coding is accepted: a foreign web page
  * can send only forms and plain text. Rejects with UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and INVALID_REQUEST where the
  * body broke off. The connection stays open after a body that is too large: its sender still has to read the response.
+ * Of a large one, little is read between two pauses: a turn of the event loop reads two megabytes of each connection otherwise.
  */
-async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+async function readJsonBytes(
+  request: IncomingMessage,
+  maxBytes: number,
+  pause: () => Promise<void>,
+): Promise<Uint8Array> {
   const { "content-type": type, "content-encoding": coding, "content-length": declared } = request.headers;
   if (!jsonType.test(type ?? "")) {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");
@@ -223,8 +232,15 @@ async function readJsonBytes(request: IncomingMessage, maxBytes: number): Promis
     /** A body of known length, filled as it comes: to join its chunks at the end would hold everybody up. */
     let whole: Buffer | undefined;
     let size = 0;
+    let pausedAt = 0;
+    const rest = (): void => {
+      pausedAt = size;
+      request.pause();
+      void pause().then(() => size <= maxBytes && request.resume());
+    };
     const take = (chunk: Buffer): void => {
       size += chunk.length;
+      if (size - pausedAt >= readAtOnce) rest();
       if (size > maxBytes) finish();
       else if (chunk.length >= length) chunks.push(chunk);
       else {

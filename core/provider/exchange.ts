@@ -9,7 +9,7 @@ import type { StreamReader } from "./wire/stream-reader.ts";
 /** A request in the provider's own API. */
 export interface ProviderRequest {
   /** JSON. */
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly purpose: ModelPurpose;
   readonly stream: boolean;
   /** Further headers, as name and value. */

@@ -6,7 +6,6 @@ import { isLarge, type JsonObject } from "../action/json.ts";
 import { jsonInTurns } from "../action/json-pieces.ts";
 import type { Hint, ModelApi, ModelPurpose } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
-import { longText } from "../action/strict-json.ts";
 import { didYouMean } from "../action/suggestion.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -124,12 +123,9 @@ export class ProviderFleet {
       onDropped: (hint) => dropped.add(hint),
     });
     this.#logHints(candidate.provider, dropped);
-    const text = isLarge(body) ? await jsonInTurns(body, turnsOf(pause)) : JSON.stringify(body);
-    // A long one is encoded in a turn of its own.
-    if (text.length >= longText) await pause();
     return this.#provider(candidate.provider).request({
       ...request,
-      body: text,
+      body: isLarge(body) ? await jsonInTurns(body, turnsOf(pause)) : JSON.stringify(body),
       purpose,
       stream,
       clientApi: api,

@@ -21,7 +21,7 @@ export interface ProviderPorts {
 /** A request in one provider's API, and the way its response is returned. */
 interface ProviderCall {
   /** JSON, in the provider's API. */
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly purpose: ModelPurpose;
   readonly stream: boolean;
   readonly headers: Readonly<Record<string, string>>;

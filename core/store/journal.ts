@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
-import { crc32, deflateRaw, inflateRawSync, constants as zlib } from "node:zlib";
+import { crc32, deflateRaw, deflateRawSync, inflateRawSync, constants as zlib } from "node:zlib";
 import { DamageError } from "./file-window.ts";
 import { syncFolder } from "./folder.ts";
 import { base64Form } from "./value-word.ts";
@@ -48,6 +48,8 @@ const minLarge = 65_536;
 /** Bytes of a piece that are summed in one turn of the event loop: a millisecond or so. */
 const summedBytes = 1_048_576;
 
+/** Bytes up to which to deflate a list takes no longer than to hand it to another thread. */
+const deflatedHere = 16_384;
 const deflate = promisify(deflateRaw);
 const fastest = { level: zlib.Z_BEST_SPEED };
 
@@ -304,7 +306,7 @@ async function encodeEntry(turn: number, writes: readonly JournalWrite[]): Promi
   }
   const plain = Buffer.concat(near);
   const isPaged = headerBytes + plain.length + behindBytes > pageBytes;
-  const list = isPaged ? await deflate(plain, fastest) : plain;
+  const list = isPaged ? await deflateList(plain) : plain;
   const header = Buffer.alloc(headerBytes);
   header.writeUInt32LE(list.length, 4);
   header.writeUInt32LE(isPaged ? plain.length : 0, 8);
@@ -322,6 +324,10 @@ async function encodeEntry(turn: number, writes: readonly JournalWrite[]): Promi
   }
   header.writeUInt32LE(sum);
   return [header, ...pieces];
+}
+
+async function deflateList(plain: Buffer): Promise<Buffer> {
+  return plain.length <= deflatedHere ? deflateRawSync(plain, fastest) : deflate(plain, fastest);
 }
 
 /** Returns the entry that begins at an offset; undefined where there is none, or one that was not written to its end. */

@@ -69,6 +69,8 @@ interface Moment {
 /** Behind every key. */
 const lastKey = "\x7f";
 const clearedAtOnce = 1_000;
+/** Bytes of a value from which on a copy of it takes milliseconds where memory is fresh. */
+const minLarge = 524_288;
 
 const manifest = {
   encodings: { buffer: true, utf8: true },
@@ -236,15 +238,16 @@ export class SplitLevel extends EngineLevel {
   async #write(operations: readonly EngineWrite[], sync: boolean, before: Promise<void>): Promise<void> {
     await before;
     const { pair, journal } = this.#opened as Opened;
-    const [records, state] = [pair.records.batch(), pair.state.batch()];
+    const state = pair.state.batch();
+    const records: JournalWrite[] = [];
     const writes: JournalWrite[] = [];
     for (const operation of operations) {
       const key = operation.key.toString();
       const value = typeof operation.value === "string" ? Buffer.from(operation.value) : (operation.value ?? null);
       const place = recordPlace(key);
-      const batch = place === undefined ? state : records;
-      if (value === null) batch.del(place ?? key);
-      else batch.put(place ?? key, value as Buffer);
+      if (place !== undefined) records.push({ key: place, value });
+      else if (value === null) state.del(key);
+      else state.put(key, value as Buffer);
       writes.push({ key, value });
     }
     // Without the journal, a power cut could leave one database with the batch and the other without.
@@ -255,11 +258,29 @@ export class SplitLevel extends EngineLevel {
     const moment = { records: pair.records.snapshot(), state: pair.state.snapshot(), users: 1 };
     this.#before = moment;
     // The records first, so that whoever reads what names one finds it.
-    await records.write();
+    await writeRecords(pair.records, records);
     await state.write();
     this.#before = null;
     if (--moment.users === 0) await Promise.all([moment.records.close(), moment.state.close()]);
   }
+}
+
+/**
+ * Writes in their order. A large value goes by itself, so that this thread copies it once and not twice, and others have their turn
+ * before the next: whoever looks for it waits for the state that names it, or has the moment before.
+ */
+async function writeRecords(database: Database, writes: readonly JournalWrite[]): Promise<void> {
+  let batch = database.batch();
+  for (const { key, value } of writes) {
+    if (value === null) batch.del(key);
+    else if (value.length < minLarge) batch.put(key, value as Buffer);
+    else {
+      await batch.write();
+      await database.put(key, value as Buffer);
+      batch = database.batch();
+    }
+  }
+  await batch.write();
 }
 
 /** A moment of the store; one that is taken amid a write is that before it. */

@@ -15,7 +15,7 @@ interface HttpRequest {
   /** Name, value, name, value. */
   readonly headers: string[];
   /** JSON. */
-  readonly body?: string;
+  readonly body?: string | Buffer;
   /** Another path on the same origin than the configured one. */
   readonly path?: string;
 }

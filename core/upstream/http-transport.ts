@@ -77,10 +77,9 @@ export class HttpTransport implements McpTransport {
     } else client.send({ method: "POST", headers, body: JSON.stringify(flight.request) }, stream.call);
   }
 
-  /** Serialises a request in turns, and encodes it in one of its own. A flight that was ended meanwhile is not sent. */
+  /** Serialises a request in turns. A flight that was ended meanwhile is not sent. */
   async #sendLarge(request: Json, headers: string[], call: HttpCall, turns: Turns): Promise<void> {
     const body = await jsonInTurns(request, turns);
-    await turns.next();
     if (!call.isDone) this.#options.client.send({ method: "POST", headers, body }, call);
   }
 

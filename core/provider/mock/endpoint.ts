@@ -11,7 +11,7 @@ export class MockProviderEndpoint implements ProviderEndpoint {
   readonly #open: Set<MockExchange> = new Set();
 
   send({ body, stream, purpose }: ProviderRequest): ProviderExchange {
-    const request = JSON.parse(body) as JsonObject;
+    const request = JSON.parse(body.toString()) as JsonObject;
     const script = purpose === "embed" ? scriptEmbeddings(request) : scriptResponse(request, stream);
     const exchange = new MockExchange(script, () => this.#open.delete(exchange));
     this.#open.add(exchange);

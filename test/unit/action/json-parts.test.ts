@@ -31,6 +31,12 @@ function membersIn(value: Json): number {
   return inside + (Array.isArray(value) ? 0 : Object.keys(value).length);
 }
 
+function isDeepFrozen(value: Json): boolean {
+  return (
+    typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isDeepFrozen))
+  );
+}
+
 const spaced = fc
   .tuple(fc.json({ maxDepth: 6, stringUnit: "binary" }), fc.array(fc.constantFrom("", " ", "\n\t "), { minLength: 1 }))
   .map(([text, spaces]) => {
@@ -48,6 +54,7 @@ describe("JsonParts [S76]", () => {
         expect(value).to.deep.equal(whole);
         expect(JSON.stringify(value)).to.equal(JSON.stringify(whole));
         expect(parts.reduce((sum, [part]) => sum + membersIn(part), 0)).to.equal(membersIn(whole));
+        expect(isDeepFrozen(value)).to.equal(true);
       }),
       { numRuns: 3_000 },
     );

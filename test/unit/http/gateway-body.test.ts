@@ -67,6 +67,27 @@ describe("readGatewayBody(request, limits, share, principal)", () => {
     expect(reads).to.equal(0);
   });
 
+  it("reads little of a large one in one turn of the event loop [S76]", async () => {
+    let [inTurn, most, isDone] = [0, 0, false];
+    const turn = (): void => {
+      inTurn = 0;
+      if (!isDone) setImmediate(turn);
+    };
+    turn();
+    const chunks = [`"${"a".repeat(65_535)}`, ...Array.from({ length: 59 }, () => "a".repeat(65_536)), '"'];
+    const body = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+    const headers = { "content-type": "application/json", "content-length": String(60 * 65_536 + 1) };
+    const request = Object.assign(body, { headers }) as unknown as IncomingMessage;
+    const read = readGatewayBody(request, limits, share, ann);
+    body.on("data", (chunk: Buffer) => {
+      inTurn += chunk.length;
+      most = Math.max(most, inTurn);
+    });
+    expect(await read).to.have.length(60 * 65_536 - 1);
+    isDone = true;
+    expect(most).to.be.at.most(2 * 65_536);
+  });
+
   it("takes nothing for the bytes of small ones", async () => {
     expect(await refusalOf(2_000, 8_000)).to.equal(undefined);
   });

@@ -25,8 +25,13 @@ const anyKey = fc
   .tuple(fc.constantFrom(...heads), fc.integer({ min: 0, max: 12 }))
   .map(([head, seq]) => (head === "epoch" ? head : head + String(seq).padStart(16, "0")));
 const anyBound = fc.oneof(anyKey, fc.constantFrom(...heads, "", "{", "{disclosure}0", "{record}0", "}", "\x7f"));
+/** Some are written by themselves. */
+const anyValue = fc.oneof(
+  { weight: 15, arbitrary: fc.string({ maxLength: 20 }) },
+  { weight: 1, arbitrary: fc.constantFrom("x", "y").map((each) => each.repeat(524_288)) },
+);
 const anyWrite: fc.Arbitrary<Write> = fc.oneof(
-  fc.record({ type: fc.constant("put" as const), key: anyKey, value: fc.string({ maxLength: 20 }) }),
+  fc.record({ type: fc.constant("put" as const), key: anyKey, value: anyValue }),
   fc.record({ type: fc.constant("del" as const), key: anyKey }),
 );
 const anyRange = fc
