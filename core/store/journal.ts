@@ -45,8 +45,8 @@ const isDeleted = 0xffff_ffff;
 const nothing = new Uint8Array(0);
 /** Values from which on one is not copied. */
 const minLarge = 65_536;
-/** Bytes of a piece that are summed in one turn of the event loop: a millisecond or so. */
-const summedBytes = 1_048_576;
+/** Bytes of a piece that are summed in one turn of the event loop: a few milliseconds. All other writes wait for each turn. */
+const summedBytes = 4_194_304;
 
 /** Bytes up to which to deflate a list takes no longer than to hand it to another thread. */
 const deflatedHere = 16_384;
@@ -305,11 +305,13 @@ async function encodeEntry(turn: number, writes: readonly JournalWrite[]): Promi
     if (isBehind) behindBytes += bytes.length;
   }
   const plain = Buffer.concat(near);
-  const isPaged = headerBytes + plain.length + behindBytes > pageBytes;
-  const list = isPaged ? await deflateList(plain) : plain;
+  const inflated = headerBytes + plain.length + behindBytes > pageBytes ? plain.length : 0;
+  let list = plain;
+  if (inflated > deflatedHere) list = await deflate(plain, fastest);
+  else if (inflated > 0) list = deflateRawSync(plain, fastest);
   const header = Buffer.alloc(headerBytes);
   header.writeUInt32LE(list.length, 4);
-  header.writeUInt32LE(isPaged ? plain.length : 0, 8);
+  header.writeUInt32LE(inflated, 8);
   header.writeUInt32LE(behindBytes, 12);
   header.writeUIntLE(turn, 16, turnBytes);
   const length = headerBytes + list.length + behindBytes;
@@ -324,10 +326,6 @@ async function encodeEntry(turn: number, writes: readonly JournalWrite[]): Promi
   }
   header.writeUInt32LE(sum);
   return [header, ...pieces];
-}
-
-async function deflateList(plain: Buffer): Promise<Buffer> {
-  return plain.length <= deflatedHere ? deflateRawSync(plain, fastest) : deflate(plain, fastest);
 }
 
 /** Returns the entry that begins at an offset; undefined where there is none, or one that was not written to its end. */

@@ -238,49 +238,36 @@ export class SplitLevel extends EngineLevel {
   async #write(operations: readonly EngineWrite[], sync: boolean, before: Promise<void>): Promise<void> {
     await before;
     const { pair, journal } = this.#opened as Opened;
-    const state = pair.state.batch();
-    const records: JournalWrite[] = [];
+    const [records, state] = [pair.records.batch(), pair.state.batch()];
+    const large = new Map<string, { readonly place: string; readonly value: Buffer }>();
     const writes: JournalWrite[] = [];
     for (const operation of operations) {
       const key = operation.key.toString();
       const value = typeof operation.value === "string" ? Buffer.from(operation.value) : (operation.value ?? null);
-      const place = recordPlace(key);
-      if (place !== undefined) records.push({ key: place, value });
-      else if (value === null) state.del(key);
-      else state.put(key, value as Buffer);
       writes.push({ key, value });
+      const place = recordPlace(key);
+      const batch = place === undefined ? state : records;
+      // The last write of a key counts.
+      large.delete(key);
+      if (value === null) batch.del(place ?? key);
+      else if (place === undefined || value.length < minLarge) batch.put(place ?? key, value as Buffer);
+      else large.set(key, { place, value: value as Buffer });
     }
     // Without the journal, a power cut could leave one database with the batch and the other without.
-    const isDurable = sync || (records.length > 0 && state.length > 0);
+    const isDurable = sync || (records.length + large.size > 0 && state.length > 0);
     const turn = await journal.append(writes, isDurable);
     // COMMIT POINT: where a database fails now, the next opening writes the batch to it.
     if (isDurable) state.put(turnKey, Buffer.from(String(turn)));
     const moment = { records: pair.records.snapshot(), state: pair.state.snapshot(), users: 1 };
     this.#before = moment;
     // The records first, so that whoever reads what names one finds it.
-    await writeRecords(pair.records, records);
+    await records.write();
+    // By itself, so that this thread copies it once and not twice, and others have their turn before the next.
+    for (const { place, value } of large.values()) await pair.records.put(place, value);
     await state.write();
     this.#before = null;
     if (--moment.users === 0) await Promise.all([moment.records.close(), moment.state.close()]);
   }
-}
-
-/**
- * Writes in their order. A large value goes by itself, so that this thread copies it once and not twice, and others have their turn
- * before the next: whoever looks for it waits for the state that names it, or has the moment before.
- */
-async function writeRecords(database: Database, writes: readonly JournalWrite[]): Promise<void> {
-  let batch = database.batch();
-  for (const { key, value } of writes) {
-    if (value === null) batch.del(key);
-    else if (value.length < minLarge) batch.put(key, value as Buffer);
-    else {
-      await batch.write();
-      await database.put(key, value as Buffer);
-      batch = database.batch();
-    }
-  }
-  await batch.write();
 }
 
 /** A moment of the store; one that is taken amid a write is that before it. */
