@@ -123,7 +123,7 @@ export class FairShare {
     if (key.waitingBytes + bytes > maxWaitingBytes)
       throw this.#refusal("key_bytes", bytesAllowed, maxWaitingBytes, 1_000);
     key.waitingBytes += bytes;
-    await this.#turn(principal, "new");
+    await this.pause(principal, "new");
     key.waitingBytes -= bytes;
     this.admitBytes(principal, bytes);
   }
@@ -133,12 +133,11 @@ export class FairShare {
     this.admit(principal, "time", bytes >= heldUpBytes);
   }
 
-  /** Lets everybody else have the thread between two parts of heavy work, then charges what follows to the principal. */
-  pause(principal: Payer): Promise<void> {
-    return this.#turn(principal, "begun");
-  }
-
-  #turn(principal: Payer, work: "new" | "begun"): Promise<void> {
+  /**
+   * Lets everybody else have the thread between two parts of heavy work, then charges what follows to the principal. `new`: whatever of
+   * its tenant has begun goes first.
+   */
+  pause(principal: Payer, work: "new" | "begun" = "begun"): Promise<void> {
     return new Promise((resolve) => {
       this.#turns.enter(principal.tenant, work, () => {
         this.mainThread.resume(principal);

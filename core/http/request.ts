@@ -191,7 +191,7 @@ export async function readGatewayBody(
   // What is refused by its length alone is never in memory as a whole.
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared >= largeBody) share.admitBytes(principal, declared);
-  const bytes = await readJsonBytes(request, limits.bytes, () => share.pause(principal));
+  const bytes = await readJsonBytes(request, limits.bytes, () => share.pause(principal, "new"));
   if (bytes.length < largeBody) {
     share.admitSmall(principal);
     return parseStrictJson(bytes, limits.json);
