@@ -12,6 +12,14 @@ const limits = {
   json: { depth: 64, nodes: 10_000, stringLength: 4_194_304, reader: "exact" },
 } as const;
 
+/** A request whose body comes in sixty chunks of 64 KiB and a last byte. */
+function comingBody(): IncomingMessage {
+  const chunks = [`"${"a".repeat(65_535)}`, ...Array.from({ length: 59 }, () => "a".repeat(65_536)), '"'];
+  const headers = { "content-type": "application/json", "content-length": String(60 * 65_536 + 1) };
+  const body = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+  return Object.assign(body, { headers }) as unknown as IncomingMessage;
+}
+
 describe("readGatewayBody(request, limits, share, principal)", () => {
   let share: FairShare;
   beforeEach(() => {
@@ -74,18 +82,29 @@ describe("readGatewayBody(request, limits, share, principal)", () => {
       if (!isDone) setImmediate(turn);
     };
     turn();
-    const chunks = [`"${"a".repeat(65_535)}`, ...Array.from({ length: 59 }, () => "a".repeat(65_536)), '"'];
-    const body = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-    const headers = { "content-type": "application/json", "content-length": String(60 * 65_536 + 1) };
-    const request = Object.assign(body, { headers }) as unknown as IncomingMessage;
+    const request = comingBody();
     const read = readGatewayBody(request, limits, share, ann);
-    body.on("data", (chunk: Buffer) => {
+    request.on("data", (chunk: Buffer) => {
       inTurn += chunk.length;
       most = Math.max(most, inTurn);
     });
     expect(await read).to.have.length(60 * 65_536 - 1);
     isDone = true;
     expect(most).to.be.at.most(2 * 65_536);
+  });
+
+  it("reads no more of a large one while work of its tenant goes on that has begun", async () => {
+    const request = comingBody();
+    let received = 0;
+    const working = share.pause(ann);
+    const read = readGatewayBody(request, limits, share, ann);
+    request.on("data", (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    await working;
+    for (let turn = 0; turn < 20; turn++) await share.pause(ann);
+    expect(received).to.be.within(65_536, 2 * 65_536);
+    await read;
   });
 
   it("takes nothing for the bytes of small ones", async () => {
