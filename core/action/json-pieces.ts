@@ -65,7 +65,7 @@ export function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint8Array
   return encodeInTurns(value, turns, (length) => Buffer.from(new SharedArrayBuffer(length)));
 }
 
-/** The bytes of `JSON.stringify(value)`, made in turns. Fresh memory is touched little by little: it costs more time than what is done with it. */
+/** The bytes of `JSON.stringify(value)`, made in turns: to touch fresh memory costs more time than what is done with it. */
 export function jsonInTurns(value: Json, turns: Turns): Promise<Buffer> {
   return encodeInTurns(value, turns, Buffer.allocUnsafeSlow);
 }
@@ -95,17 +95,16 @@ interface Measuring {
   passed: number;
 }
 
-/** Returns the units of a value's text, about, and adds each array and object that is no single piece to those that are long. */
-function* measure(value: Json | undefined, measuring: Measuring): Generator<string, number> {
-  if (typeof value === "string") return value.length;
+/** Returns the units in an array or object, about, and adds each one that is no single piece to those that are long. */
+function* measure(value: Json, measuring: Measuring): Generator<string, number> {
   if (typeof value !== "object" || value === null) return 0;
   const isArray = Array.isArray(value);
   let units = 0;
   for (const name in value) {
-    const member = (value as JsonObject)[name];
+    const member = (value as JsonObject)[name] as Json;
     units += (isArray ? 0 : name.length) + memberUnits;
     if (typeof member === "string") units += member.length;
-    else if (typeof member === "object" && member !== null) units += yield* measure(member, measuring);
+    else if (typeof member === "object") units += yield* measure(member, measuring);
     if (++measuring.passed % maxMembers === 0) yield "";
   }
   if (units > maxPiece) measuring.long.add(value);

@@ -209,7 +209,7 @@ export async function readGatewayBody(
  * Reads the bytes of a JSON body, unparsed. Only `application/json` without content coding is accepted: a foreign web page
  * can send only forms and plain text. Rejects with UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and INVALID_REQUEST where the
  * body broke off. The connection stays open after a body that is too large: its sender still has to read the response.
- * Of a large one, little is read between two pauses: a turn of the event loop reads two megabytes of each connection otherwise.
+ * Little of a large one is read between two pauses: a turn of the event loop reads two megabytes of each connection otherwise.
  */
 async function readJsonBytes(
   request: IncomingMessage,
@@ -236,13 +236,16 @@ async function readJsonBytes(
     const rest = (): void => {
       pausedAt = size;
       request.pause();
-      void pause().then(() => size <= maxBytes && request.resume());
+      void pause().then(() => request.resume());
     };
     const take = (chunk: Buffer): void => {
       size += chunk.length;
+      if (size > maxBytes) {
+        finish();
+        return;
+      }
       if (size - pausedAt >= readAtOnce) rest();
-      if (size > maxBytes) finish();
-      else if (chunk.length >= length) chunks.push(chunk);
+      if (chunk.length >= length) chunks.push(chunk);
       else {
         whole ??= Buffer.allocUnsafeSlow(length);
         chunk.copy(whole, size - chunk.length);
