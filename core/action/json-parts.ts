@@ -1,155 +1,172 @@
-import { deepFreeze, type Json, type JsonObject } from "./json.ts";
+import { countMembers, deepFreeze, type Json, type JsonObject } from "./json.ts";
 
-/** UTF-16 code units of a part, about; a longer string is in one. */
-const usualPart = 65_536;
-
+const quote = 0x22;
 const comma = 0x2c;
 const openBracket = 0x5b;
-const openBrace = 0x7b;
 
-/** The beginning of an item, up to its text, and of a member with its name, up to the text that is its value. */
-const openingOfText = /^[ \t\n\r]*(?=")/;
-const openingOfMember = /^[ \t\n\r]*"(?:[^"\\]|\\.)*"[ \t\n\r]*:[ \t\n\r]*(?=")/;
-/** Characters in which such a beginning is looked for. */
-const maxOpening = 1_024;
-
-/** Says that a part is no JSON, in the words of `JSON.parse`, whose offsets are `shift` less than those of the whole text. */
-export class PartFault extends Error {
-  readonly fault: SyntaxError;
-  readonly shift: number;
-
-  constructor(fault: SyntaxError, shift: number) {
-    super(fault.message, { cause: fault });
-    this.fault = fault;
-    this.shift = shift;
-  }
+/** A place in a JSON text: up to here its tokens are in the order of JSON. */
+export interface JsonPlace {
+  /** The offset of the next token, or inside of a string. */
+  readonly at: number;
+  /** Levels that are open. Of a level, what is behind them says nothing. */
+  readonly depth: number;
+  /** The offset of each level's bracket or brace. */
+  readonly opened: readonly number[];
+  /** The offset at which, of each level, the member or item begins that was read last: behind its bracket or comma. */
+  readonly begun: readonly number[];
+  readonly expected: "value" | "key" | "colon" | "comma";
+  /** The offset of the quote that opens the string that was read last. */
+  readonly text: number;
+  readonly isInText: boolean;
+  readonly hasEscape: boolean;
 }
 
-/** Two parts have a member of the same name. */
-export class DuplicateMember extends Error {}
+/** Says what of a text is no JSON. */
+export class PartFault extends Error {}
 
 type Container = Json[] | Record<string, Json>;
 
-/** The value of a part, with `null` where a member was divided itself; and the units of its text. */
-type Part = readonly [value: Json, units: number];
+/** An array or object that is longer than a part, and its name in the object that it is a member of. */
+interface Divided {
+  readonly name: string;
+  readonly value: Container;
+}
 
 /**
  * Builds the value of a long text in parts, deeply frozen: `JSON.parse` takes tens of milliseconds for tens of thousands of members,
  * and reads a text at once. It reads the parts, too, so that nothing has another meaning than in the whole.
  */
 export class JsonParts {
-  readonly #text: string;
-  /** The offsets of the brackets, braces and commas between values. */
-  readonly #marks: readonly number[];
-  /** The place in `#marks` of what closes the array or object that is opened at a place. */
-  readonly #closings: Int32Array;
-  readonly #maxPart: number;
-  #next = 0;
+  /** Members of all objects, where no two in one part have one name. */
+  members = 0;
+  readonly #bytes: Buffer;
+  /** Bytes from which on a string is taken by itself, so that it is not copied. */
+  readonly #minText: number;
+  readonly #open: Divided[] = [];
+  /** The offset from which on nothing has been built. */
+  #from = 0;
+  /** True if a value is before it that was built by itself: then its comma comes first. */
+  #isBehind = false;
+  #whole: Json | undefined;
 
-  /** The text is JSON, but perhaps for what its strings, numbers and literals are; `marks` are in order. */
-  constructor(text: string, marks: readonly number[], maxPart: number = usualPart) {
-    this.#text = text;
-    this.#marks = marks;
-    this.#maxPart = maxPart;
-    this.#closings = new Int32Array(marks.length);
-    const open: number[] = [];
-    for (let place = 0; place < marks.length; place++) {
-      const code = text.charCodeAt(marks[place] as number);
-      if (isOpening(code)) open.push(place);
-      else if (code !== comma) this.#closings[open.pop() as number] = place;
-    }
+  constructor(bytes: Buffer, minText: number) {
+    this.#bytes = bytes;
+    this.#minText = minText;
   }
 
-  /** Yields the parts in order, and returns the whole. Throws PartFault and DuplicateMember. */
-  *build(): Generator<Part, Json> {
-    return yield* this.#marks.length > 0 ? this.#container() : this.#whole(0, this.#text.length);
-  }
-
-  /** Builds the array or object that the next mark opens. */
-  *#container(): Generator<Part, Json> {
-    const open = this.#marks[this.#next++] as number;
-    const value: Container = this.#text.charCodeAt(open) === openBracket ? [] : {};
-    // From where on the text is in no part, and where the member or item begins that is passed.
-    let [from, member] = [open + 1, open + 1];
-    for (let wasDivided = false; ; ) {
-      const place = this.#next++;
-      const mark = this.#marks[place] as number;
-      const code = this.#text.charCodeAt(mark);
-      if (isOpening(code)) {
-        this.#next = (this.#closings[place] as number) + 1;
-        if ((this.#marks[this.#next - 1] as number) - mark < this.#maxPart) continue;
-        if (member > from) yield this.#add(value, from, member - 1);
-        this.#next = place;
-        yield* this.#addOne(value, member, mark, this.#container());
-        wasDivided = true;
-      } else if (code === comma && !wasDivided && mark - from < this.#maxPart) member = mark + 1;
-      else {
-        if (!wasDivided) yield* this.#addLast(value, from, member, mark);
-        // All that is in it is frozen already: to freeze tens of thousands of members at once takes too long.
-        if (code !== comma) return Object.freeze(value);
-        wasDivided = false;
-        from = member = mark + 1;
-      }
-    }
-  }
-
-  /** Builds the value between two offsets in one part. */
-  *#whole(start: number, end: number): Generator<Part, Json> {
-    const value = deepFreeze(this.#parse("", start, end, ""));
-    yield [value, end - start];
-    return value;
-  }
-
-  /** Adds a member or item whose value is built by itself: its name, if it has one, is between the offsets. */
-  *#addOne(to: Container, start: number, end: number, building: Generator<Part, Json>): Generator<Part, void> {
-    if (Array.isArray(to)) {
-      to.push(yield* building);
+  /**
+   * Builds what is before a place. Of the levels that are open at one place, those that close before the next do so one by one, each right
+   * before a place. Throws PartFault.
+   */
+  take(place: JsonPlace): void {
+    const { at, depth, begun, expected, isInText, text } = place;
+    if (depth < this.#open.length) {
+      this.#close(at - 1);
       return;
     }
-    const part = this.#parse("{", start, end, "null}") as JsonObject;
-    yield [part, end - start];
-    const [name] = Object.keys(part) as [string];
-    setMember(to, name, yield* building);
+    while (this.#open.length < depth) this.#enter(place);
+    if (depth > 0) this.#add(begun[depth - 1] as number);
+    const isText = !isInText && expected === "comma" && this.#bytes[at - 1] === quote;
+    if (isText && at - text >= this.#minText) this.#addText(place);
   }
 
-  /** Adds the members or items between two offsets; a long text at their end by itself, so that it is not copied. */
-  *#addLast(to: Container, start: number, last: number, end: number): Generator<Part, void> {
-    const opening = Array.isArray(to) ? openingOfText : openingOfMember;
-    const opened = end - last < this.#maxPart ? null : opening.exec(this.#text.slice(last, last + maxOpening));
-    if (opened === null) {
-      yield this.#add(to, start, end);
-      return;
+  /** Returns the value, once all is read. Throws PartFault. */
+  end(): Json {
+    if (this.#whole !== undefined) return this.#whole;
+    // A number, or what is shorter than a part but for the white space behind it.
+    const whole = parse("", this.#bytes.toString(), "", 0);
+    this.members = countMembers(whole);
+    return deepFreeze(whole);
+  }
+
+  /** Goes into the array or object that is open beyond those that are divided. */
+  #enter({ opened, begun }: JsonPlace): void {
+    const level = this.#open.length;
+    const at = opened[level] as number;
+    if (level > 0) this.#add(begun[level - 1] as number);
+    this.#open.push({ name: this.#nameBefore(at), value: this.#bytes[at] === openBracket ? [] : {} });
+    this.#from = at + 1;
+  }
+
+  #close(at: number): void {
+    this.#add(at);
+    const { name, value } = this.#open.pop() as Divided;
+    // All that is in it is frozen already: to freeze tens of thousands of members at once takes too long.
+    this.#put(name, Object.freeze(value), at + 1);
+  }
+
+  #addText({ at, text, hasEscape }: JsonPlace): void {
+    const bytes = this.#bytes;
+    const name = this.#nameBefore(text);
+    const value = hasEscape
+      ? parse("", bytes.toString("utf8", text, at), "", text)
+      : bytes.toString("utf8", text + 1, at - 1);
+    this.#put(name, value, at);
+  }
+
+  /** Returns the name of the member that has been added up to its value, which begins at `end`; counts it. */
+  #nameBefore(end: number): string {
+    const to = this.#open.at(-1)?.value;
+    if (to === undefined || Array.isArray(to)) return "";
+    this.members++;
+    const part = parse("{", this.#bytes.toString("utf8", this.#from, end), "null}", this.#from) as JsonObject;
+    return Object.keys(part)[0] as string;
+  }
+
+  /** Adds a value that was built by itself and ends before `end`. */
+  #put(name: string, value: Json, end: number): void {
+    const to = this.#open.at(-1)?.value;
+    if (to === undefined) this.#whole = value;
+    else if (Array.isArray(to)) to.push(value);
+    else setMember(to, name, value);
+    this.#from = end;
+    this.#isBehind = true;
+  }
+
+  /** Adds the members or items before `end`, where the next begins or the last has ended. */
+  #add(end: number): void {
+    if (end <= this.#from) return;
+    const bytes = this.#bytes;
+    let start = this.#from;
+    if (this.#isBehind) {
+      // Nothing but white space is before it.
+      while (start < end && bytes[start] !== comma) start++;
+      start = Math.min(start + 1, end);
     }
-    if (last > start) yield this.#add(to, start, last - 1);
-    const from = last + opened[0].length;
-    yield* this.#addOne(to, last, from, this.#whole(from, end));
-  }
-
-  /** Adds the members or items between two offsets. */
-  #add(to: Container, start: number, end: number): Part {
+    this.#from = end;
+    this.#isBehind = false;
+    if (start === end) return;
+    const to = (this.#open.at(-1) as Divided).value;
     const isArray = Array.isArray(to);
-    const part = isArray ? this.#parse("[", start, end, "]") : this.#parse("{", start, end, "}");
+    const text = bytes.toString("utf8", start, bytes[end - 1] === comma ? end - 1 : end);
+    const part = parse(isArray ? "[" : "{", text, isArray ? "]" : "}", start);
+    this.members += countMembers(part);
     if (isArray) for (const item of part as Json[]) to.push(deepFreeze(item));
     else for (const [name, member] of Object.entries(part as JsonObject)) setMember(to, name, deepFreeze(member));
-    return [part, end - start];
-  }
-
-  #parse(before: string, start: number, end: number, after: string): Json {
-    try {
-      return JSON.parse(before + this.#text.slice(start, end) + after) as Json;
-    } catch (fault) {
-      throw new PartFault(fault as SyntaxError, start - before.length);
-    }
   }
 }
 
-function isOpening(code: number): boolean {
-  return code === openBracket || code === openBrace;
+/** Parses a part of a text that begins at `start` in it. */
+function parse(before: string, text: string, after: string, start: number): Json {
+  const part = before + text + after;
+  try {
+    return JSON.parse(part) as Json;
+  } catch (fault) {
+    throw new PartFault(syntaxFault(fault as SyntaxError, part, start - before.length));
+  }
+}
+
+/** Says in words of our own what `JSON.parse` said of a text that begins at `start`: its message differs between versions, and quotes maybe a secret. */
+export function syntaxFault({ message }: SyntaxError, text: string, start: number): string {
+  if (/end of JSON/.test(message)) return "unexpected end";
+  const place = /position (\d+)/.exec(message)?.[1];
+  if (place === undefined) return "unexpected character";
+  return `unexpected character at offset ${start + Buffer.byteLength(text.slice(0, Number(place)))}`;
 }
 
 /** `__proto__` becomes a member like any other, as `JSON.parse` makes it. */
 function setMember(to: Record<string, Json>, name: string, value: Json): void {
-  if (Object.hasOwn(to, name)) throw new DuplicateMember(name);
+  if (Object.hasOwn(to, name)) throw new PartFault("duplicate key");
   else if (name === "__proto__")
     Object.defineProperty(to, name, { value, configurable: true, enumerable: true, writable: true });
   else to[name] = value;

@@ -62,26 +62,37 @@ export function sharedJson(value: Json): Uint8Array {
 
 /** The same, in turns. */
 export function sharedJsonInTurns(value: Json, turns: Turns): Promise<Uint8Array> {
-  return encodeInTurns(value, turns, (length) => Buffer.from(new SharedArrayBuffer(length)));
+  return bytesInTurns(jsonPieces(value), turns, (length) => Buffer.from(new SharedArrayBuffer(length)));
 }
 
-/** The bytes of `JSON.stringify(value)`, made in turns: to touch fresh memory costs more time than what is done with it. */
+/** The bytes of `JSON.stringify(value)`, made in turns. */
 export function jsonInTurns(value: Json, turns: Turns): Promise<Buffer> {
-  return encodeInTurns(value, turns, Buffer.allocUnsafeSlow);
+  return bytesInTurns(jsonPieces(value), turns);
 }
 
-async function encodeInTurns(value: Json, turns: Turns, allocate: (length: number) => Buffer): Promise<Buffer> {
-  const pieces: string[] = [];
+/** The bytes of a text or of pieces, made in turns: to touch fresh memory costs more time than what is done with it. */
+export async function bytesInTurns(
+  data: string | Iterable<string | Uint8Array>,
+  turns: Turns,
+  allocate: (length: number) => Buffer = Buffer.allocUnsafeSlow,
+): Promise<Buffer> {
+  const kept: (string | Uint8Array)[] = [];
   let length = 0;
-  await turns.each(jsonPieces(value), (piece) => {
-    pieces.push(piece);
+  for (const piece of typeof data === "string" ? textPieces(data) : data) {
+    kept.push(piece);
     length += Buffer.byteLength(piece);
-  });
+    await turns.spend(piece.length);
+  }
   const bytes = allocate(length);
   let at = 0;
-  await turns.each(pieces, (piece) => {
-    at += bytes.write(piece, at);
-  });
+  for (const piece of kept) {
+    if (typeof piece === "string") at += bytes.write(piece, at);
+    else {
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    await turns.spend(piece.length);
+  }
   return bytes;
 }
 

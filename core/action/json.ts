@@ -55,6 +55,22 @@ export function isLarge(value: Json, maxUnits: number = usualUnits): boolean {
   return true;
 }
 
+/** Returns the number of members in all objects of a value. Nothing parsed inherits a member that is enumerable. */
+export function countMembers(value: Json): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object") count += countMembers(item);
+    return count;
+  }
+  const members = value as JsonObject;
+  for (const key in members) {
+    const member = members[key] as Json;
+    count += typeof member === "object" ? 1 + countMembers(member) : 1;
+  }
+  return count;
+}
+
 /** Parses a text that a gateway stored; null where it is not JSON. */
 export function parseKept(text: string): Json {
   try {

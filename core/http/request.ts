@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { GatewayError } from "../action/error.ts";
+import { JoinedBytes } from "../action/joined-bytes.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { decodeJsonInTurns, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import { turnsOf } from "../store/pace.ts";
@@ -200,7 +201,7 @@ export async function readGatewayBody(
   // Now rather than when it is written: others of its key may come before that.
   share.spendStored(principal, bytes.length);
   const turns = turnsOf(() => share.pause(principal));
-  const value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), limits.json, turns);
+  const value = await parseJsonInTurns(bytes, limits.json, turns);
   await turns.next();
   return value;
 }
@@ -228,9 +229,8 @@ async function readJsonBytes(
   // By its events: an iterator over the body makes some thirty objects a request.
   return new Promise((resolve, reject) => {
     const length = Number(declared ?? 0);
-    const chunks: Buffer[] = [];
-    /** A body of known length, filled as it comes: to join its chunks at the end would hold everybody up. */
-    let whole: Buffer | undefined;
+    let first: Buffer | undefined;
+    let joined: JoinedBytes | undefined;
     let size = 0;
     let pausedAt = 0;
     const rest = (): void => {
@@ -245,19 +245,15 @@ async function readJsonBytes(
         return;
       }
       if (size - pausedAt >= readAtOnce) rest();
-      if (chunk.length >= length) chunks.push(chunk);
-      else {
-        whole ??= Buffer.allocUnsafeSlow(length);
-        chunk.copy(whole, size - chunk.length);
-      }
+      if (first === undefined) first = chunk;
+      else joined = (joined ?? new JoinedBytes(length).add(first)).add(chunk);
     };
     const finish = (cause?: Error): void => {
       request.off("data", take).off("end", finish).off("error", finish).off("close", finish);
-      const isWhole = request.readableEnded && (whole === undefined || size === length);
       if (size > maxBytes) {
         request.pause();
         reject(tooLarge(maxBytes));
-      } else if (isWhole) resolve(whole ?? (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+      } else if (request.readableEnded) resolve(joined?.bytes ?? first ?? Buffer.alloc(0));
       else reject(brokenOff(cause));
     };
     request.on("data", take).on("end", finish).on("error", finish).on("close", finish);

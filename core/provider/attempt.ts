@@ -1,16 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { JoinedBytes } from "../action/joined-bytes.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { readRetryAfter } from "../action/retry.ts";
-import {
-  decodeJsonInTurns,
-  type JsonBounds,
-  longText,
-  parseJsonInTurns,
-  parseStrictJson,
-} from "../action/strict-json.ts";
+import { type JsonBounds, longText, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import type { Admission } from "../egress/breaker.ts";
 import { turnsOf } from "../store/pace.ts";
 import { EventStream } from "./event-stream.ts";
@@ -76,7 +71,7 @@ async function readWhole(
   { status, headers }: ResponseHead,
 ): Promise<ModelResponse> {
   checkType(headers, "application/json");
-  const raw = await readBody(exchange, parts.bounds.bytes);
+  const raw = await readBody(exchange, headers, parts.bounds.bytes);
   parts.secret.refuse(raw);
   const body = await parseObject(raw, parts);
   const translated = translateResponse(parts.api, parts.clientApi, body, parts.options);
@@ -110,7 +105,7 @@ async function openStream(parts: AttemptParts, { headers }: ResponseHead): Promi
 }
 
 async function readFailure(parts: AttemptParts, { status, headers }: ResponseHead): Promise<Failure> {
-  const body = parts.secret.remove(await readError(parts));
+  const body = parts.secret.remove(await readError(parts, headers));
   const requestId = parts.secret.remove(headers["x-request-id"] ?? headers["request-id"] ?? null);
   const failure = failureOf(
     status,
@@ -123,10 +118,10 @@ async function readFailure(parts: AttemptParts, { status, headers }: ResponseHea
 }
 
 /** Reads the provider's error body; null where it is unreadable. */
-async function readError(parts: AttemptParts): Promise<Json> {
+async function readError(parts: AttemptParts, headers: IncomingHttpHeaders): Promise<Json> {
   const { exchange } = parts;
   try {
-    return await parseObject(await readBody(exchange, maxErrorBytes), parts);
+    return await parseObject(await readBody(exchange, headers, maxErrorBytes), parts);
   } catch (cause) {
     const error = GatewayError.from(cause);
     if (error.code === "CANCELLED") throw error;
@@ -146,15 +141,15 @@ function readRetryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number {
 }
 
 /** Reads the whole body. Rejects with PROVIDER_INVALID beyond `maxBytes`. */
-async function readBody(exchange: ProviderExchange, maxBytes: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+async function readBody(exchange: ProviderExchange, headers: IncomingHttpHeaders, maxBytes: number): Promise<Buffer> {
+  const body = new JoinedBytes(Math.min(Number(headers["content-length"] ?? 0), maxBytes));
   for (;;) {
     const chunk = await exchange.read();
-    if (chunk === undefined) return Buffer.concat(chunks, size);
-    size += chunk.length;
-    if (size > maxBytes) throw new GatewayError("PROVIDER_INVALID", `expected at most ${maxBytes} bytes, got more`);
-    chunks.push(chunk);
+    if (chunk === undefined) return body.bytes;
+    body.add(chunk);
+    if (body.bytes.length > maxBytes) {
+      throw new GatewayError("PROVIDER_INVALID", `expected at most ${maxBytes} bytes, got more`);
+    }
   }
 }
 
@@ -168,7 +163,7 @@ async function parseObject(
     if (bytes.length < longText) value = parseStrictJson(bytes, bounds.json);
     else {
       const turns = turnsOf(pause);
-      value = await parseJsonInTurns(await decodeJsonInTurns(bytes, turns), bounds.json, turns);
+      value = await parseJsonInTurns(bytes, bounds.json, turns);
     }
   } catch (cause) {
     throw new GatewayError("PROVIDER_INVALID", GatewayError.from(cause).publicMessage, { cause });

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { TextDecoder } from "node:util";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
+import { JoinedBytes } from "../action/joined-bytes.ts";
 import { parsedUrl } from "../action/parsed-url.ts";
 import { type HttpConfig, isReservedHeader } from "../config/gateway-config.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -86,8 +86,8 @@ export interface CallListener {
    * collected for `onBody`. May throw a GatewayError, which ends the call.
    */
   onResponse(status: number, headers: IncomingHttpHeaders): SseReader | number;
-  /** The whole body, decoded where it came in several chunks. May throw a GatewayError. Without this method it is discarded. */
-  onBody?(body: Buffer | string): void;
+  /** The whole body. May throw a GatewayError. Without this method it is discarded. */
+  onBody?(body: Buffer): void;
   /** The call ended without a complete response. Not called after `stop`. */
   onFault(error: GatewayError): void;
 }
@@ -99,8 +99,10 @@ export class HttpCall implements Dispatcher.DispatchHandler {
   readonly #listener: CallListener;
   #controller: Dispatcher.DispatchController | undefined;
   #events: SseReader | undefined;
-  #body: Buffer | string = "";
-  #decoder: TextDecoder | undefined;
+  #body: Buffer = Buffer.alloc(0);
+  /** A body of several chunks. */
+  #joined: JoinedBytes | undefined;
+  #expected = 0;
   #size = 0;
   #maxSize = 0;
 
@@ -119,6 +121,7 @@ export class HttpCall implements Dispatcher.DispatchHandler {
       const body = this.#listener.onResponse(status, headers);
       if (typeof body === "number") this.#maxSize = body;
       else this.#events = body;
+      this.#expected = Math.min(Number(headers["content-length"] ?? 0), this.#maxSize);
     } catch (error) {
       this.fail(GatewayError.from(error));
     }
@@ -132,19 +135,10 @@ export class HttpCall implements Dispatcher.DispatchHandler {
       else if (this.#size > this.#maxSize) {
         throw new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${this.#maxSize} bytes, got more`);
       } else if (this.#size === chunk.length) this.#body = chunk;
-      else this.#decode(chunk);
+      else this.#joined = (this.#joined ?? new JoinedBytes(this.#expected).add(this.#body)).add(chunk);
     } catch (error) {
       this.fail(GatewayError.from(error));
     }
-  }
-
-  /** Decodes a long body as it comes: at its end that would hold everybody up. */
-  #decode(chunk: Buffer): void {
-    if (this.#decoder === undefined) {
-      this.#decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-      this.#body = decodeChunk(this.#decoder, this.#body as Buffer);
-    }
-    this.#body += decodeChunk(this.#decoder, chunk);
   }
 
   onResponseEnd(): void {
@@ -152,10 +146,7 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     this.isDone = true;
     try {
       if (this.#events !== undefined) this.#events.end();
-      else {
-        if (this.#decoder !== undefined) this.#body += decodeChunk(this.#decoder, undefined);
-        this.#listener.onBody?.(this.#body);
-      }
+      else this.#listener.onBody?.(this.#joined?.bytes ?? this.#body);
     } catch (error) {
       this.#listener.onFault(GatewayError.from(error));
     }
@@ -186,15 +177,6 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     if (this.isDone) return;
     this.isDone = true;
     this.#controller?.abort(new Error("the call was stopped"));
-  }
-}
-
-/** Decodes a chunk, or what is left at the end. */
-function decodeChunk(decoder: TextDecoder, chunk: Buffer | undefined): string {
-  try {
-    return decoder.decode(chunk, { stream: chunk !== undefined });
-  } catch (cause) {
-    throw new GatewayError("UPSTREAM_INVALID", "malformed JSON: expected UTF-8, got invalid bytes", { cause });
   }
 }
 

@@ -246,7 +246,7 @@ class RequestStream implements CallListener {
     });
   }
 
-  onBody(body: Buffer | string): void {
+  onBody(body: Buffer): void {
     if (this.#status !== 200) {
       this.#onRefusal(body);
       return;
@@ -298,7 +298,7 @@ class RequestStream implements CallListener {
   }
 
   /** A refusal may carry a JSON-RPC error, which is then the upstream's response. */
-  #onRefusal(body: Buffer | string): void {
+  #onRefusal(body: Buffer): void {
     const status = this.#status;
     const response = this.#type === "application/json" ? this.#readError(body) : undefined;
     const isUnserved = response?.id !== this.#flight.request.id && (status === 404 || status === 400);
@@ -306,7 +306,7 @@ class RequestStream implements CallListener {
     this.#flight.settle(response === undefined ? { fault: statusError(status) } : { response });
   }
 
-  #readError(body: Buffer | string): JsonRpcResponse | undefined {
+  #readError(body: Buffer): JsonRpcResponse | undefined {
     try {
       const { kind, message } = readReply(body, this.#bounds);
       if (kind !== "response" || !("error" in message)) return undefined;

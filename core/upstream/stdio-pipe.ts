@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { JoinedBytes } from "../action/joined-bytes.ts";
 import type { StdioConfig } from "../config/gateway-config.ts";
 import { withInheritedMask } from "../store/private-file.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
@@ -285,7 +286,7 @@ interface LineListener {
 export class LineFramer {
   readonly #maxBytes: number;
   readonly #listener: LineListener;
-  #parts: Buffer[] = [];
+  #line: JoinedBytes = new JoinedBytes(0);
   #size = 0;
   #head: Buffer = Buffer.alloc(0);
   #tail: Buffer = Buffer.alloc(0);
@@ -310,7 +311,7 @@ export class LineFramer {
   #add(part: Buffer): void {
     this.#size += part.length;
     if (this.#size <= this.#maxBytes) {
-      this.#parts.push(part);
+      this.#line.add(part);
       return;
     }
     this.#skip(part);
@@ -322,21 +323,19 @@ export class LineFramer {
 
   #skip(part: Buffer): void {
     if (this.#head.length === 0) {
-      const kept = Buffer.concat([...this.#parts, part.subarray(0, edge)]);
-      this.#head = Buffer.from(kept.subarray(0, edge));
-      this.#tail = Buffer.from(kept.subarray(-edge));
-      this.#parts = [];
+      const kept = this.#line.bytes;
+      this.#head = Buffer.concat([kept.subarray(0, edge), part.subarray(0, edge)]).subarray(0, edge);
+      this.#tail = kept.subarray(-edge);
+      this.#line = new JoinedBytes(0);
     }
     this.#tail = Buffer.from(Buffer.concat([this.#tail, part.subarray(-edge)]).subarray(-edge));
   }
 
   #finish(): void {
     const long = this.#size > this.#maxBytes;
-    const line = long
-      ? undefined
-      : withoutReturn(this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts));
+    const line = long ? undefined : withoutReturn(this.#line.bytes);
     const [head, tail] = [this.#head, this.#tail];
-    this.#parts = [];
+    this.#line = new JoinedBytes(0);
     this.#size = 0;
     this.#head = this.#tail = Buffer.alloc(0);
     if (this.#isEnded) return;
@@ -345,7 +344,6 @@ export class LineFramer {
   }
 }
 
-function withoutReturn(line: Buffer | undefined): Buffer {
-  if (line === undefined) return Buffer.alloc(0);
+function withoutReturn(line: Buffer): Buffer {
   return line.at(-1) === carriageReturn ? line.subarray(0, -1) : line;
 }

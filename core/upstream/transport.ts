@@ -7,7 +7,7 @@ import {
   type JsonRpcResponse,
   readJsonRpc,
 } from "../action/json-rpc.ts";
-import { decodeJsonInTurns, type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { turnsOf } from "../store/pace.ts";
 import type { Exchange } from "./connection.ts";
 
@@ -185,8 +185,7 @@ export async function readReplyInTurns(
   if (data.length > bounds.bytes) throw oversizedReply(bounds);
   const turns = turnsOf(pause);
   try {
-    const text = typeof data === "string" ? data : await decodeJsonInTurns(data, turns);
-    return readJsonRpc(await parseJsonInTurns(text, bounds.json, turns));
+    return readJsonRpc(await parseJsonInTurns(data, bounds.json, turns));
   } catch (cause) {
     throw unreadableReply(cause);
   }

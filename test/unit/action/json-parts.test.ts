@@ -1,34 +1,28 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { GatewayError } from "../../../core/action/error.ts";
 import type { Json } from "../../../core/action/json.ts";
-import { DuplicateMember, JsonParts, PartFault } from "../../../core/action/json-parts.ts";
+import { type JsonBounds, parseJsonInTurns } from "../../../core/action/strict-json.ts";
+import { Turns } from "../../../core/action/turns.ts";
 
-/** The places of brackets, braces and commas outside of strings. */
-function marksOf(text: string): number[] {
-  const marks: number[] = [];
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]/gs))
-    if (token[0] !== '"') marks.push(index);
-  return marks;
+const bounds: JsonBounds = { depth: 50, nodes: 100_000, stringLength: 100_000, reader: "tolerant" };
+
+/** The value of a text that is read in steps of so many bytes. */
+function read(text: string, step: number): Promise<Json> {
+  const turns = new Turns(
+    () => Promise.resolve(),
+    () => 0,
+  );
+  return parseJsonInTurns(Buffer.from(text), bounds, turns, step);
 }
 
-/** The value of a text, and its parts. */
-function build(
-  text: string,
-  maxPart: number,
-): { readonly value: Json; readonly parts: readonly (readonly [Json, number])[] } {
-  const building = new JsonParts(text, marksOf(text), maxPart).build();
-  const parts: (readonly [Json, number])[] = [];
-  for (;;) {
-    const step = building.next();
-    if (step.done === true) return { value: step.value, parts };
-    parts.push(step.value);
+async function fault(text: string, step: number): Promise<string> {
+  try {
+    await read(text, step);
+  } catch (error) {
+    return GatewayError.from(error).message;
   }
-}
-
-function membersIn(value: Json): number {
-  if (typeof value !== "object" || value === null) return 0;
-  const inside = Object.values(value).reduce((sum: number, member: Json) => sum + membersIn(member), 0);
-  return inside + (Array.isArray(value) ? 0 : Object.keys(value).length);
+  return "accepted";
 }
 
 function isDeepFrozen(value: Json): boolean {
@@ -38,87 +32,73 @@ function isDeepFrozen(value: Json): boolean {
 }
 
 const spaced = fc
-  .tuple(fc.json({ maxDepth: 6, stringUnit: "binary" }), fc.array(fc.constantFrom("", " ", "\n\t "), { minLength: 1 }))
+  .tuple(
+    fc.json({ maxDepth: 6, stringUnit: "binary" }).filter((text) => !/\\ud[89a-f]/.test(text)),
+    fc.array(fc.constantFrom("", " ", "\n\t "), { minLength: 1 }),
+  )
   .map(([text, spaces]) => {
     let at = 0;
     const space = (): string => spaces[at++ % spaces.length] as string;
     return text.replaceAll(/"(?:[^"\\]|\\.)*"|[[\]{},:]/gs, (token) => space() + token + space());
   });
 
-describe("JsonParts [S76]", () => {
-  it("builds what JSON.parse builds, members in the same order, whatever the size of a part", () => {
-    fc.assert(
-      fc.property(spaced, fc.integer({ min: 0, max: 40 }), (text, maxPart) => {
+describe("a text in parts [S76]", () => {
+  it("has the value that JSON.parse builds, members in the same order, whatever the size of a part", async () => {
+    await fc.assert(
+      fc.asyncProperty(spaced, fc.integer({ min: 1, max: 40 }), async (text, step) => {
         const whole = JSON.parse(text) as Json;
-        const { value, parts } = build(text, maxPart);
+        const value = await read(text, step);
         expect(value).to.deep.equal(whole);
         expect(JSON.stringify(value)).to.equal(JSON.stringify(whole));
-        expect(parts.reduce((sum, [part]) => sum + membersIn(part), 0)).to.equal(membersIn(whole));
-        expect(isDeepFrozen(value)).to.equal(true);
+        if (step <= text.length) expect(isDeepFrozen(value)).to.equal(true);
       }),
       { numRuns: 3_000 },
     );
   });
 
-  it("has `__proto__` and its like as plain members", () => {
+  it("has `__proto__` and its like as plain members", async () => {
     const text = '{"a":[1,2],"__proto__":{"polluted":[true,true]},"constructor":{"prototype":{"polluted":1}}}';
-    for (let maxPart = 0; maxPart < text.length; maxPart++) {
-      const { value } = build(text, maxPart);
+    for (let step = 1; step < text.length; step++) {
+      const value = await read(text, step);
       expect(Object.keys(value as object)).to.deep.equal(["a", "__proto__", "constructor"]);
       expect(Object.getPrototypeOf(value)).to.equal(Object.prototype);
       expect(({} as { polluted?: unknown }).polluted).to.equal(undefined);
     }
   });
 
-  it("takes no more than about a part at once, but for a longer string", () => {
-    const text = JSON.stringify({
-      list: Array(2_000).fill({ a: "0123456789" }),
-      wide: { ...Array(2_000).fill(1) },
-      b: 1,
-    });
-    const { parts } = build(text, 1_000);
-    expect(Math.max(...parts.map(([, units]) => units))).to.be.below(1_020);
-    expect(parts.length).to.be.within(text.length / 1_020, text.length / 900 + 10);
-    expect(build(`["${"x".repeat(5_000)}",1]`, 1_000).parts.map(([, units]) => units)).to.deep.equal([5_002, 1]);
-  });
-
-  it("refuses a second member of one name, wherever it is", () => {
-    const twice = [
+  it("is refused where it has a second member of one name, wherever that is", async () => {
+    for (const text of [
       '{"a":1,"b":2,"a":3}',
       '[{"a":[1,2,3],"b":1,"\\u0061":[1,2,3]}]',
       '{"__proto__":[1,2],"b":0,"__proto__":1}',
-    ];
-    for (const text of twice) {
-      for (let maxPart = 0; maxPart < text.length; maxPart++) {
-        let members = 0;
-        try {
-          for (const [part] of build(text, maxPart).parts) members += membersIn(part);
-        } catch (error) {
-          expect(error).to.be.instanceOf(DuplicateMember);
-          continue;
-        }
-        expect(members, "both in one part").to.equal(2);
+      '{"a":{"b":{"c":1},"d":[],"b":"0123456789"}}',
+    ]) {
+      for (let step = 1; step <= text.length; step++) expect(await fault(text, step)).to.include("duplicate key");
+    }
+  });
+
+  it("is refused with the place where a string, a number or a literal is none", async () => {
+    for (const wrong of ['"\\x"', '"\u0001"', "01", "1.", "truf", "é"]) {
+      const before = '{"a":["é",2,{"b":[3]}],"c":[{"d":';
+      const text = `${before}${wrong}}],"e":[4]}`;
+      const at = Buffer.byteLength(before);
+      for (let step = 1; step <= text.length; step++) {
+        const said = await fault(text, step);
+        expect(said).to.match(/bad escape|unexpected/);
+        const offset = /offset (\d+)/.exec(said)?.[1];
+        if (offset !== undefined) expect(Number(offset)).to.be.within(at, at + 3);
       }
     }
   });
 
-  it("says where in the text a string, a number or a literal is none", () => {
-    for (const wrong of ['"\\x"', '"\u0001"', "01", "1.", "truf"]) {
-      const text = `{"a":[1,2,{"b":[3]}],"c":[{"d":${wrong}}],"e":[4]}`;
-      const place = (message: string): number => Number(/position (\d+)/.exec(message)?.[1]);
-      for (let maxPart = 0; maxPart < text.length; maxPart++) {
-        try {
-          build(text, maxPart);
-          expect.fail("expected a fault");
-        } catch (error) {
-          expect(error).to.be.instanceOf(PartFault);
-          const { fault, shift } = error as PartFault;
-          expect(() => JSON.parse(text))
-            .to.throw(SyntaxError)
-            .that.satisfies(
-              ({ message }: Error) => Number.isNaN(place(message)) || place(message) === place(fault.message) + shift,
-            );
-        }
+  it("is refused where it ends too early or goes on too long", async () => {
+    const text = '{"a":["b",[1]],"c":{"d":"e"}}';
+    for (let step = 1; step <= text.length; step++) {
+      for (let length = step; length < text.length; length++) {
+        expect(await fault(text.slice(0, length), step)).to.match(/unexpected end|unterminated string/);
+      }
+      for (const more of ["]", "}", ",", '"', "1", "{}"]) {
+        expect(await fault(text + more, step)).to.match(/unexpected|unterminated/);
       }
     }
   });

@@ -5,12 +5,7 @@ import { GatewayError } from "../../../core/action/error.ts";
 import { fingerprint, fingerprintInTurns } from "../../../core/action/fingerprint.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { sharedJson, sharedJsonInTurns } from "../../../core/action/json-pieces.ts";
-import {
-  decodeJsonInTurns,
-  type JsonBounds,
-  parseJsonInTurns,
-  parseStrictJson,
-} from "../../../core/action/strict-json.ts";
+import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../../../core/action/strict-json.ts";
 import { Turns } from "../../../core/action/turns.ts";
 import { makeAction } from "../../support/action.ts";
 
@@ -76,35 +71,9 @@ describe("Turns", () => {
     }
     expect(pauses).to.be.greaterThan(20);
   });
-
-  it("decode the same text, and refuse what is no UTF-8 wherever it stands", async () => {
-    for (const value of values) {
-      for (const before of ["", " ", "  "]) {
-        const text = before + JSON.stringify(value);
-        expect(await decodeJsonInTurns(Buffer.from(text), turns)).to.equal(text);
-      }
-    }
-    const bytes = Buffer.from(JSON.stringify(long));
-    for (const end of [bytes.length - 4, 65_536, 65_535]) {
-      const broken = Buffer.from(bytes);
-      broken[end] = 0xff;
-      const fault = await decodeJsonInTurns(broken, turns).catch((cause: Error) => cause.message);
-      expect(fault).to.equal("malformed JSON: expected UTF-8, got invalid bytes");
-    }
-    const cut = await decodeJsonInTurns(Buffer.from("\u20ac").subarray(0, 2), turns).catch(
-      (cause: Error) => cause.message,
-    );
-    expect(cut).to.equal("malformed JSON: expected UTF-8, got invalid bytes");
-  });
-
-  it("keep a byte order mark, which the reader refuses", async () => {
-    const text = await decodeJsonInTurns(Buffer.from("\ufeff{}"), turns);
-    const bounds = { depth: 8, nodes: 8, stringLength: 8, reader: "exact" } as const;
-    expect(() => parseStrictJson(text, bounds)).to.throw("expected no byte order mark");
-  });
 });
 
-describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
+describe("parseJsonInTurns(data, bounds, turns) [S76]", () => {
   const bounds: JsonBounds = { depth: 12, nodes: 80_000, stringLength: 300_000, reader: "exact" };
   let turns: Turns;
   let pauses = 0;
@@ -218,20 +187,47 @@ describe("parseJsonInTurns(text, bounds, turns) [S76]", () => {
     );
   });
 
-  it("lets others have the thread before, after each half of a megabyte of the scan, and of the parser", async () => {
-    const text = `[${'"0123456789",'.repeat(80_000)}0]`;
-    const wide = { ...bounds, nodes: 100_000 };
-    await parseJsonInTurns(text, wide, turns);
-    // Before; amid the scan, and at its end; amid the parser.
+  it("reads bytes, in one piece or in several, as it reads a text", async () => {
+    for (const value of values) {
+      for (const before of ["", " ", "  "]) {
+        const bytes = Buffer.from(before + JSON.stringify(value));
+        const pieces: Buffer[] = [];
+        for (let at = 0; at < bytes.length; at += 70_001) pieces.push(bytes.subarray(at, at + 70_001));
+        const loose = { ...bounds, stringLength: long.length };
+        expect(await parseJsonInTurns(bytes, loose, turns)).to.deep.equal(value);
+        expect(await parseJsonInTurns(pieces, loose, turns)).to.deep.equal(value);
+      }
+    }
+  });
+
+  it("refuses what is no UTF-8 wherever it stands, and half a pair of surrogates in a text", async () => {
+    const said = "MALFORMED_JSON malformed JSON: expected UTF-8, got invalid bytes";
+    const bytes = Buffer.from(filler);
+    for (const end of [bytes.length - 4, 65_536, 65_535, 0]) {
+      const broken = Buffer.from(bytes);
+      broken[end] = 0xff;
+      expect(await parseJsonInTurns(broken, bounds, turns).catch(messageOf)).to.equal(said);
+      expect(await parseJsonInTurns([bytes, broken], bounds, turns).catch(messageOf)).to.equal(said);
+    }
+    expect(await inTurns(`[${filler},"\ud83d"]`)).to.equal(said);
+    expect(await inTurns('["\ud83d"]')).to.equal(said);
+  });
+
+  it("lets others have the thread before, after each half of a megabyte of the scan, and of what is built", async () => {
+    const text = Buffer.from(`[${'"0123456789",'.repeat(80_000)}0]`);
+    await parseJsonInTurns(text, { ...bounds, nodes: 100_000 }, turns);
+    // Before; amid the scan, and at its end; amid what is built.
     expect(pauses).to.equal(1 + 1 + 1 + 1);
   });
 
   it("scans no further than to what is refused, and builds nothing then", async () => {
-    expect(await inTurns(`[${"[".repeat(12)}${"]".repeat(12)},${filler}]`)).to.include("expected at most 12 levels");
+    const deep = Buffer.from(`[${"[".repeat(12)}${"]".repeat(12)},${filler}]`);
+    expect(await parseJsonInTurns(deep, bounds, turns).catch(messageOf)).to.include("expected at most 12 levels");
     expect(pauses).to.equal(1);
     pauses = 0;
-    expect(await inTurns(`[${filler},${filler},-0]`)).to.include("negative zero");
-    expect(pauses).to.equal(1 + Math.floor((filler.length * 2) / 524_288));
+    const text = Buffer.from(`[${filler},${filler},-0]`);
+    expect(await parseJsonInTurns(text, bounds, turns).catch(messageOf)).to.include("negative zero");
+    expect(pauses).to.equal(1 + Math.floor(text.length / 524_288));
   });
 
   it("reads a short one in one turn", async () => {
