@@ -1,44 +1,46 @@
-/** Bytes for the first of which there is memory, where nobody knows how many come. */
-const usualMemory = 65_536;
-const growth = 4;
-
 /**
- * Bytes that come in pieces, laid one behind another as they come: to join megabytes once all are there would hold everybody up, for
- * fresh memory takes longer to touch than to fill. A single piece is not copied.
+ * Bytes that come in pieces. Those of which the number is known are laid one behind another as they come, others are kept as they
+ * are: to join megabytes once all are there would hold everybody up, for fresh memory takes longer to touch than to fill.
  */
 export class JoinedBytes {
+  readonly pieces: Buffer[] = [];
   readonly #expected: number;
-  #bytes: Buffer = Buffer.alloc(0);
-  /** False while `#bytes` is the first piece. */
-  #isOwn = false;
   #length = 0;
+  /** Memory for all, once a second piece has come. */
+  #whole: Buffer | undefined;
 
-  /** `expected`: bytes that come altogether, 0 where that is not known. There is memory for so many from the second piece on. */
+  /** `expected`: bytes that come altogether, 0 where that is not known. */
   constructor(expected: number) {
     this.#expected = expected;
   }
 
+  get length(): number {
+    return this.#length;
+  }
+
+  /** All of them, in one. */
+  get bytes(): Buffer {
+    return this.pieces.length === 1 ? (this.pieces[0] as Buffer) : Buffer.concat(this.pieces, this.#length);
+  }
+
   add(piece: Uint8Array): this {
+    if (piece.length === 0) return this;
     const length = this.#length + piece.length;
-    if (this.#length === 0) this.#bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
-    else {
-      if (length > this.#bytes.length || !this.#isOwn) this.#move(length);
-      this.#bytes.set(piece, this.#length);
+    if (this.#length === 0 || length > this.#expected) {
+      this.pieces.push(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
+    } else {
+      this.#whole ??= this.#lay();
+      this.#whole.set(piece, this.#length);
+      this.pieces[0] = this.#whole.subarray(0, length);
     }
     this.#length = length;
     return this;
   }
 
-  /** The bytes so far. */
-  get bytes(): Buffer {
-    return this.#isOwn ? this.#bytes.subarray(0, this.#length) : this.#bytes;
-  }
-
-  #move(length: number): void {
-    const grown = this.#isOwn ? this.#length * growth : usualMemory;
-    const memory = Buffer.allocUnsafeSlow(Math.max(length, this.#expected, grown));
-    memory.set(this.bytes);
-    this.#bytes = memory;
-    this.#isOwn = true;
+  /** Lays the first piece into memory for all. */
+  #lay(): Buffer {
+    const whole = Buffer.allocUnsafeSlow(this.#expected);
+    whole.set(this.pieces[0] as Buffer);
+    return whole;
   }
 }

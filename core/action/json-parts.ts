@@ -1,6 +1,5 @@
 import { countMembers, deepFreeze, type Json, type JsonObject } from "./json.ts";
 
-const quote = 0x22;
 const comma = 0x2c;
 const openBracket = 0x5b;
 
@@ -17,6 +16,7 @@ export interface JsonPlace {
   readonly expected: "value" | "key" | "colon" | "comma";
   /** The offset of the quote that opens the string that was read last. */
   readonly text: number;
+  /** True inside of that: then the next place is in it too, or right behind it. Between two of its characters or escapes. */
   readonly isInText: boolean;
   readonly hasEscape: boolean;
 }
@@ -40,18 +40,17 @@ export class JsonParts {
   /** Members of all objects, where no two in one part have one name. */
   members = 0;
   readonly #bytes: Buffer;
-  /** Bytes from which on a string is taken by itself, so that it is not copied. */
-  readonly #minText: number;
   readonly #open: Divided[] = [];
   /** The offset from which on nothing has been built. */
   #from = 0;
   /** True if a value is before it that was built by itself: then its comma comes first. */
   #isBehind = false;
+  /** The string that a part has ended in, as far as it has been built. */
+  #text: { readonly name: string; read: string } | undefined;
   #whole: Json | undefined;
 
-  constructor(bytes: Buffer, minText: number) {
+  constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#minText = minText;
   }
 
   /**
@@ -59,15 +58,15 @@ export class JsonParts {
    * before a place. Throws PartFault.
    */
   take(place: JsonPlace): void {
-    const { at, depth, begun, expected, isInText, text } = place;
+    const { at, depth, begun, expected, isInText } = place;
     if (depth < this.#open.length) {
       this.#close(at - 1);
       return;
     }
     while (this.#open.length < depth) this.#enter(place);
     if (depth > 0) this.#add(begun[depth - 1] as number);
-    const isText = !isInText && expected === "comma" && this.#bytes[at - 1] === quote;
-    if (isText && at - text >= this.#minText) this.#addText(place);
+    if (isInText && expected === "value") this.#readText(place);
+    else if (this.#text !== undefined) this.#endText(this.#text, place);
   }
 
   /** Returns the value, once all is read. Throws PartFault. */
@@ -95,13 +94,21 @@ export class JsonParts {
     this.#put(name, Object.freeze(value), at + 1);
   }
 
-  #addText({ at, text, hasEscape }: JsonPlace): void {
-    const bytes = this.#bytes;
-    const name = this.#nameBefore(text);
-    const value = hasEscape
-      ? parse("", bytes.toString("utf8", text, at), "", text)
-      : bytes.toString("utf8", text + 1, at - 1);
-    this.#put(name, value, at);
+  #readText({ at, text, hasEscape }: JsonPlace): void {
+    this.#text ??= { name: this.#nameBefore(text), read: "" };
+    const from = Math.max(this.#from, text + 1);
+    const piece = this.#bytes.toString("utf8", from, at);
+    this.#text.read += hasEscape ? parse('"', piece, '"', from) : piece;
+    this.#from = at;
+  }
+
+  #endText(text: { readonly name: string; readonly read: string }, place: JsonPlace): void {
+    const { at } = place;
+    this.#readText({ ...place, at: at - 1 });
+    this.#text = undefined;
+    // Whoever looks into it first has its pieces joined: here that has a turn of its own.
+    text.read.charCodeAt(0);
+    this.#put(text.name, text.read, at);
   }
 
   /** Returns the name of the member that has been added up to its value, which begins at `end`; counts it. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { GatewayError } from "./error.ts";
+import { JoinedBytes } from "./joined-bytes.ts";
 import { countMembers, type Json } from "./json.ts";
 import { JsonParts, type JsonPlace, PartFault, syntaxFault } from "./json-parts.ts";
 import { bytesInTurns } from "./json-pieces.ts";
@@ -20,23 +21,28 @@ export interface JsonBounds {
   readonly reader: "exact" | "tolerant";
 }
 
+/** A text, as bytes or decoded already. */
+export type JsonData = Uint8Array | JoinedBytes | string;
+
 const quote = 0x22;
 const minus = 0x2d;
+const zero = 0x30;
 const comma = 0x2c;
 const colon = 0x3a;
 const openBracket = 0x5b;
 const backslash = 0x5c;
 const closeBracket = 0x5d;
+const letterU = 0x75;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
 /**
- * Reads one JSON text, as bytes or decoded already, so that two readers cannot disagree about it.
+ * Reads one JSON text so that two readers cannot disagree about it.
  * Refuses invalid UTF-8, a BOM, NUL, lone surrogates, duplicate keys, negative zero and numbers a double cannot
  * hold (MALFORMED_JSON), and what is too deep, too wide or too long (JSON_BOUND) before building it; offsets in what it says are
  * of bytes. `__proto__` and its like are plain members. The cost is linear in the length, whatever the text.
  */
-export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): Json {
+export function parseStrictJson(data: JsonData, bounds: JsonBounds): Json {
   const scan = beginScan(data, bounds, false);
   scanTokens(scan, scan.bytes.length, 0);
   const text = typeof data === "string" ? data : scan.bytes.toString();
@@ -55,25 +61,25 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
 export const longText = 65_536;
 
 /**
- * Reads a text as `parseStrictJson` does, from the next turn on: a long one `step` by step, over several turns. Bytes may come in
- * several pieces.
+ * Reads a text as `parseStrictJson` does, from the next turn on: a long one `step` by step, over several turns.
  */
 export async function parseJsonInTurns(
-  data: Uint8Array | readonly Uint8Array[] | string,
+  data: JsonData,
   bounds: JsonBounds,
   turns: Turns,
   step: number = longText,
 ): Promise<Json> {
   await turns.next();
   if (typeof data === "string" && !data.isWellFormed()) throw notUtf8();
-  const bytes = data instanceof Uint8Array ? data : await bytesInTurns(data, turns);
+  const pieces = data instanceof JoinedBytes ? data.pieces : data;
+  const bytes = pieces instanceof Uint8Array ? pieces : await bytesInTurns(pieces, turns);
   if (bytes.length < step) return parseStrictJson(bytes, bounds);
   const scan = beginScan(bytes, bounds, false);
   const places = await scanInTurns(scan, step, turns);
   let fault = scan.at < bytes.length ? `unexpected character at offset ${scan.at}` : "unexpected end";
   if (scan.members !== -1) {
     try {
-      const parts = new JsonParts(scan.bytes, step);
+      const parts = new JsonParts(scan.bytes);
       let built = 0;
       for (const place of places) {
         parts.take(place);
@@ -132,10 +138,11 @@ interface Scan extends JsonPlace {
 }
 
 /** `isFull`: reads every string, and finds duplicate keys and bad escapes too. */
-function beginScan(data: Uint8Array | string, bounds: JsonBounds, isFull: boolean): Scan {
-  const isText = typeof data === "string";
-  if (isText ? !data.isWellFormed() : !isUtf8(data)) throw notUtf8();
-  const bytes = isText ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+function beginScan(data: JsonData, bounds: JsonBounds, isFull: boolean): Scan {
+  const given = data instanceof JoinedBytes ? data.bytes : data;
+  const isText = typeof given === "string";
+  if (isText ? !given.isWellFormed() : !isUtf8(given)) throw notUtf8();
+  const bytes = isText ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.byteLength);
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
   }
@@ -281,45 +288,45 @@ function scanText(scan: Scan, from: number, end: number): number {
   for (; at < end; at++) {
     const code = bytes[at] as number;
     if (code === quote) {
-      const isKey = scan.expected === "key";
       const isSuspect = scan.isSuspect || at - start - 1 > bounds.stringLength;
-      if (isSuspect || keys !== null) checkString(scan, at, isKey ? keys?.at(-1) : undefined);
+      if (isSuspect || keys !== null) checkString(scan, at);
       scan.isInText = false;
-      scan.expected = isKey ? "colon" : "comma";
+      scan.expected = scan.expected === "key" ? "colon" : "comma";
       return at + 1;
     }
     if (code < 0x20) {
       scan.at = at;
       return -1;
     }
-    if (code === backslash) {
-      at++;
-      scan.hasEscape = true;
-      scan.isSuspect ||= isSuspectEscape(bytes, at);
-    }
+    if (code === backslash) at = scanEscape(scan, at);
   }
   if (at >= bytes.length) throw new GatewayError("MALFORMED_JSON", `unterminated string at offset ${start}`);
+  // Not amid a character.
+  while (((bytes[at] as number) & 0xc0) === 0x80) at++;
   return at;
 }
 
-/** True for the letters behind a backslash that make a surrogate or NUL. */
-function isSuspectEscape(bytes: Uint8Array, at: number): boolean {
-  if (bytes[at] !== 0x75) return false;
-  const [zero, high] = [0x30, bytes[at + 1]];
-  if (high === 0x64 || high === 0x44) return true;
-  return high === zero && bytes[at + 2] === zero && bytes[at + 3] === zero && bytes[at + 4] === zero;
+/** Scans the escape that begins at `at`. Returns the offset of its last letter. */
+function scanEscape(scan: Scan, at: number): number {
+  const { bytes } = scan;
+  scan.hasEscape = true;
+  let end = at + 1;
+  if (bytes[end] !== letterU) return end;
+  while (end < at + 5 && bytes[end + 1] !== quote) end++;
+  const high = bytes[at + 2] as number;
+  const isNul = high === zero && bytes[at + 3] === zero && bytes[at + 4] === zero && bytes[at + 5] === zero;
+  scan.isSuspect ||= isNul || high === 0x64 || high === 0x44;
+  return end;
 }
 
-/** Checks the string that ends at `end` as it is meant. `keys`: those of its object so far, where it is a key. */
-function checkString(
-  { bytes, bounds, text: start, hasEscape }: Scan,
-  end: number,
-  keys: Set<string> | undefined,
-): void {
+/** Checks the string that ends at `end` as it is meant, and that no other key of its object is the same. */
+function checkString(scan: Scan, end: number): void {
+  const { bytes, bounds, text: start } = scan;
   if (end - start - 1 > bounds.stringLength * 6) throw tooLong(bounds, start);
   const raw = bytes.toString("utf8", start, end + 1);
-  const value = hasEscape ? readEscapes(raw, start, bounds) : raw.slice(1, -1);
+  const value = scan.hasEscape ? readEscapes(raw, start, bounds) : raw.slice(1, -1);
   if (value.length > bounds.stringLength) throw tooLong(bounds, start);
+  const keys = scan.expected === "key" ? scan.keys?.at(-1) : undefined;
   if (keys?.has(value) === true) {
     throw new GatewayError("MALFORMED_JSON", `duplicate key \`${value.slice(0, 64)}\` at offset ${start}`);
   }

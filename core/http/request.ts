@@ -4,7 +4,7 @@ import { GatewayError } from "../action/error.ts";
 import { JoinedBytes } from "../action/joined-bytes.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { type JsonData, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { isLoopback } from "../config/repetition.ts";
 import type { BodyLimits } from "../operation/operation.ts";
 import { turnsOf } from "../store/pace.ts";
@@ -216,7 +216,7 @@ async function readJsonBytes(
   request: IncomingMessage,
   maxBytes: number,
   pause: () => Promise<void>,
-): Promise<Uint8Array> {
+): Promise<JsonData> {
   const { "content-type": type, "content-encoding": coding, "content-length": declared } = request.headers;
   if (!jsonType.test(type ?? "")) {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");
@@ -253,7 +253,7 @@ async function readJsonBytes(
       if (size > maxBytes) {
         request.pause();
         reject(tooLarge(maxBytes));
-      } else if (request.readableEnded) resolve(joined?.bytes ?? first ?? Buffer.alloc(0));
+      } else if (request.readableEnded) resolve(joined ?? first ?? Buffer.alloc(0));
       else reject(brokenOff(cause));
     };
     request.on("data", take).on("end", finish).on("error", finish).on("close", finish);

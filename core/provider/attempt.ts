@@ -146,8 +146,7 @@ async function readBody(exchange: ProviderExchange, headers: IncomingHttpHeaders
   for (;;) {
     const chunk = await exchange.read();
     if (chunk === undefined) return body.bytes;
-    body.add(chunk);
-    if (body.bytes.length > maxBytes) {
+    if (body.add(chunk).length > maxBytes) {
       throw new GatewayError("PROVIDER_INVALID", `expected at most ${maxBytes} bytes, got more`);
     }
   }

@@ -1,6 +1,8 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { JoinedBytes } from "../action/joined-bytes.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
+import type { JsonData } from "../action/strict-json.ts";
 import { MessageReader, type MessageSource } from "./message-reader.ts";
 import {
   type Flight,
@@ -14,7 +16,7 @@ import {
 
 export interface PipeListener {
   /** The bytes of one message. */
-  onMessage(data: Buffer | string): void;
+  onMessage(data: JsonData): void;
   /** A message beyond the bound was skipped; `head` and `tail` are its first and last bytes. */
   onLongMessage(head: Buffer, tail: Buffer): void;
   onEnd(error: GatewayError): void;
@@ -99,10 +101,10 @@ export class DuplexTransport implements McpTransport {
     await this.#pipe.close();
   }
 
-  #onMessage(data: Buffer | string): void {
+  #onMessage(data: JsonData): void {
     if (this.#isClosed) return;
     const refuse = (error: GatewayError): void => {
-      const bytes = Buffer.from(data);
+      const bytes = Buffer.from(data instanceof JoinedBytes ? data.bytes : data);
       this.#onUnreadable(error, bytes.subarray(0, edge), bytes.subarray(-edge));
     };
     this.#reader.read(data, (message) => this.#onRead(message, data.length), refuse);

@@ -87,7 +87,7 @@ export interface CallListener {
    */
   onResponse(status: number, headers: IncomingHttpHeaders): SseReader | number;
   /** The whole body. May throw a GatewayError. Without this method it is discarded. */
-  onBody?(body: Buffer): void;
+  onBody?(body: Buffer | JoinedBytes): void;
   /** The call ended without a complete response. Not called after `stop`. */
   onFault(error: GatewayError): void;
 }
@@ -146,7 +146,7 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     this.isDone = true;
     try {
       if (this.#events !== undefined) this.#events.end();
-      else this.#listener.onBody?.(this.#joined?.bytes ?? this.#body);
+      else this.#listener.onBody?.(this.#joined ?? this.#body);
     } catch (error) {
       this.#listener.onFault(GatewayError.from(error));
     }

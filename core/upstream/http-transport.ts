@@ -4,7 +4,7 @@ import type { Clock } from "../action/id.ts";
 import { isLarge, type Json } from "../action/json.ts";
 import { jsonInTurns } from "../action/json-pieces.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
-import { longText } from "../action/strict-json.ts";
+import { type JsonData, longText } from "../action/strict-json.ts";
 import type { Turns } from "../action/turns.ts";
 import { turnsOf } from "../store/pace.ts";
 import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
@@ -246,7 +246,7 @@ class RequestStream implements CallListener {
     });
   }
 
-  onBody(body: Buffer): void {
+  onBody(body: JsonData): void {
     if (this.#status !== 200) {
       this.#onRefusal(body);
       return;
@@ -298,7 +298,7 @@ class RequestStream implements CallListener {
   }
 
   /** A refusal may carry a JSON-RPC error, which is then the upstream's response. */
-  #onRefusal(body: Buffer): void {
+  #onRefusal(body: JsonData): void {
     const status = this.#status;
     const response = this.#type === "application/json" ? this.#readError(body) : undefined;
     const isUnserved = response?.id !== this.#flight.request.id && (status === 404 || status === 400);
@@ -306,7 +306,7 @@ class RequestStream implements CallListener {
     this.#flight.settle(response === undefined ? { fault: statusError(status) } : { response });
   }
 
-  #readError(body: Buffer): JsonRpcResponse | undefined {
+  #readError(body: JsonData): JsonRpcResponse | undefined {
     try {
       const { kind, message } = readReply(body, this.#bounds);
       if (kind !== "response" || !("error" in message)) return undefined;

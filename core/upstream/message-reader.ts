@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { GatewayError } from "../action/error.ts";
 import type { JsonRpcMessage } from "../action/json-rpc.ts";
-import { longText } from "../action/strict-json.ts";
+import { type JsonData, longText } from "../action/strict-json.ts";
 import { type ReplyBounds, readReply, readReplyInTurns } from "./transport.ts";
 
 /** A stream of messages that can be held up: after `pause` nothing comes but what it had read already, until `resume`. */
@@ -31,7 +31,7 @@ export class MessageReader {
   }
 
   /** Calls `use` with the message, or `refuse` with what is wrong with it: UPSTREAM_INVALID, or what `use` throws. */
-  read(data: Uint8Array | string, use: (message: JsonRpcMessage) => void, refuse: (error: GatewayError) => void): void {
+  read(data: JsonData, use: (message: JsonRpcMessage) => void, refuse: (error: GatewayError) => void): void {
     this.follow(() => {
       if (data.length >= longText) {
         void this.#readLong(data, use, refuse);
@@ -52,7 +52,7 @@ export class MessageReader {
   }
 
   async #readLong(
-    data: Uint8Array | string,
+    data: JsonData,
     use: (message: JsonRpcMessage) => void,
     refuse: (error: GatewayError) => void,
   ): Promise<void> {

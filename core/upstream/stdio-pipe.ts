@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { JoinedBytes } from "../action/joined-bytes.ts";
+import { longText } from "../action/strict-json.ts";
 import type { StdioConfig } from "../config/gateway-config.ts";
 import { withInheritedMask } from "../store/private-file.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
@@ -97,10 +98,11 @@ export class StdioPipe implements Pipe {
   }
 
   /** Logs a banner before the first message; after that every line must be a message. */
-  #onLine(line: Buffer): void {
-    const first = line[0];
+  #onLine(line: Buffer | JoinedBytes): void {
+    const start = line instanceof JoinedBytes ? (line.pieces[0] as Buffer) : line;
+    const first = start[0];
     if (!this.#hasMessages && first !== openBrace && first !== openBracket) {
-      this.#log.write(line.subarray(0, 2_048).toString("utf8"));
+      this.#log.write(start.subarray(0, 2_048).toString("utf8"));
       return;
     }
     this.#hasMessages = true;
@@ -271,8 +273,11 @@ const carriageReturn = 0x0d;
 const edge = 256;
 
 interface LineListener {
-  /** One line without its line end; never empty. The listener may keep the bytes. */
-  onLine(line: Buffer): void;
+  /**
+   * One line without its line end, but for the carriage return of a long one, which is white space in JSON; never empty. The listener may
+   * keep the bytes.
+   */
+  onLine(line: Buffer | JoinedBytes): void;
   /** A line longer than the bound has ended; `head` and `tail` are its first and last bytes, at most 256 each. */
   onLongLine(head: Buffer, tail: Buffer): void;
   /** A line exceeded even the length that is skipped. The framer must not be used after that. */
@@ -333,13 +338,13 @@ export class LineFramer {
 
   #finish(): void {
     const long = this.#size > this.#maxBytes;
-    const line = long ? undefined : withoutReturn(this.#line.bytes);
+    const line = this.#line.length < longText ? withoutReturn(this.#line.bytes) : this.#line;
     const [head, tail] = [this.#head, this.#tail];
     this.#line = new JoinedBytes(0);
     this.#size = 0;
     this.#head = this.#tail = Buffer.alloc(0);
     if (this.#isEnded) return;
-    if (line === undefined) this.#listener.onLongLine(head, tail);
+    if (long) this.#listener.onLongLine(head, tail);
     else if (line.length > 0) this.#listener.onLine(line);
   }
 }

@@ -7,7 +7,7 @@ import {
   type JsonRpcResponse,
   readJsonRpc,
 } from "../action/json-rpc.ts";
-import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
+import { type JsonBounds, type JsonData, parseJsonInTurns, parseStrictJson } from "../action/strict-json.ts";
 import { turnsOf } from "../store/pace.ts";
 import type { Exchange } from "./connection.ts";
 
@@ -167,7 +167,7 @@ export interface ReplyBounds {
 }
 
 /** Parses one message of an upstream. Throws UPSTREAM_INVALID with the fault found in it. */
-export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonRpcMessage {
+export function readReply(data: JsonData, bounds: ReplyBounds): JsonRpcMessage {
   if (data.length > bounds.bytes) throw oversizedReply(bounds);
   try {
     return readJsonRpc(parseStrictJson(data, bounds.json));
@@ -178,7 +178,7 @@ export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonR
 
 /** Parses a long message as `readReply` does, over several turns. `pause` resolves in the next one. */
 export async function readReplyInTurns(
-  data: Uint8Array | string,
+  data: JsonData,
   bounds: ReplyBounds,
   pause: () => Promise<void>,
 ): Promise<JsonRpcMessage> {

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { canonicalSha256, canonicalSha256InTurns } from "../../../core/action/canonical-json.ts";
 import { GatewayError } from "../../../core/action/error.ts";
 import { fingerprint, fingerprintInTurns } from "../../../core/action/fingerprint.ts";
+import { JoinedBytes } from "../../../core/action/joined-bytes.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { sharedJson, sharedJsonInTurns } from "../../../core/action/json-pieces.ts";
 import { type JsonBounds, parseJsonInTurns, parseStrictJson } from "../../../core/action/strict-json.ts";
@@ -191,8 +192,8 @@ describe("parseJsonInTurns(data, bounds, turns) [S76]", () => {
     for (const value of values) {
       for (const before of ["", " ", "  "]) {
         const bytes = Buffer.from(before + JSON.stringify(value));
-        const pieces: Buffer[] = [];
-        for (let at = 0; at < bytes.length; at += 70_001) pieces.push(bytes.subarray(at, at + 70_001));
+        const pieces = new JoinedBytes(0);
+        for (let at = 0; at < bytes.length; at += 70_001) pieces.add(bytes.subarray(at, at + 70_001));
         const loose = { ...bounds, stringLength: long.length };
         expect(await parseJsonInTurns(bytes, loose, turns)).to.deep.equal(value);
         expect(await parseJsonInTurns(pieces, loose, turns)).to.deep.equal(value);
@@ -207,7 +208,9 @@ describe("parseJsonInTurns(data, bounds, turns) [S76]", () => {
       const broken = Buffer.from(bytes);
       broken[end] = 0xff;
       expect(await parseJsonInTurns(broken, bounds, turns).catch(messageOf)).to.equal(said);
-      expect(await parseJsonInTurns([bytes, broken], bounds, turns).catch(messageOf)).to.equal(said);
+      expect(
+        await parseJsonInTurns(new JoinedBytes(0).add(bytes).add(broken), bounds, turns).catch(messageOf),
+      ).to.equal(said);
     }
     expect(await inTurns(`[${filler},"\ud83d"]`)).to.equal(said);
     expect(await inTurns('["\ud83d"]')).to.equal(said);

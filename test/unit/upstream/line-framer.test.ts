@@ -1,11 +1,12 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { JoinedBytes } from "../../../core/action/joined-bytes.ts";
 import { LineFramer } from "../../../core/upstream/stdio-pipe.ts";
 
 function frame(maxBytes: number, chunks: readonly (string | Buffer)[]): readonly string[] {
   const seen: string[] = [];
   const framer = new LineFramer(maxBytes, {
-    onLine: (line) => seen.push(line.toString("utf8")),
+    onLine: (line) => seen.push((line instanceof JoinedBytes ? line.bytes : line).toString("utf8")),
     onLongLine: (head, tail) => seen.push(`long ${head.length} ${tail.toString("utf8").slice(-3)}`),
     onEndlessLine: () => seen.push("endless"),
   });
@@ -40,6 +41,11 @@ describe("LineFramer", () => {
 
   it("skips a line beyond the bound, keeps its two ends, and goes on", () => {
     expect(frame(300, ["x".repeat(200), "y".repeat(200), "abc\nnext\n"])).to.deep.equal(["long 256 abc", "next"]);
+  });
+
+  it("leaves a long line in its pieces, with its carriage return", () => {
+    const part = "x".repeat(40_000);
+    expect(frame(100_000, [part, part, "\r\n", "\r", "\n", "a\r", "\n"])).to.deep.equal([`${part}${part}\r`, "a"]);
   });
 
   it("takes a line of exactly the bound", () => {
