@@ -1,3 +1,7 @@
+/** Bytes of a piece from which on it is kept as it is. Shorter ones share blocks, or each of them would take more memory than its bytes. */
+const minKept = 16_384;
+const blockBytes = 65_536;
+
 /**
  * Bytes that come in pieces. Those of which the number is known are laid one behind another as they come, others are kept as they
  * are: to join megabytes once all are there would hold everybody up, for fresh memory takes longer to touch than to fill.
@@ -6,8 +10,9 @@ export class JoinedBytes {
   readonly pieces: Buffer[] = [];
   readonly #expected: number;
   #length = 0;
-  /** Memory for all, once a second piece has come. */
-  #whole: Buffer | undefined;
+  /** Memory of the last piece where that goes on, and how much of it is filled. */
+  #block: Buffer = Buffer.alloc(0);
+  #filled = 0;
 
   /** `expected`: bytes that come altogether, 0 where that is not known. */
   constructor(expected: number) {
@@ -25,22 +30,38 @@ export class JoinedBytes {
 
   add(piece: Uint8Array): this {
     if (piece.length === 0) return this;
-    const length = this.#length + piece.length;
-    if (this.#length === 0 || length > this.#expected) {
-      this.pieces.push(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
-    } else {
-      this.#whole ??= this.#lay();
-      this.#whole.set(piece, this.#length);
-      this.pieces[0] = this.#whole.subarray(0, length);
+    this.#length += piece.length;
+    const { pieces } = this;
+    if (pieces.length === 1 && this.#block.length === 0 && this.#length <= this.#expected) {
+      // With its second piece, the first gets memory for all.
+      const first = pieces.pop() as Buffer;
+      this.#begin(this.#expected);
+      this.#fill(first);
     }
-    this.#length = length;
+    if (this.#filled + piece.length <= this.#block.length) this.#fill(piece);
+    else if (pieces.length === 0 || piece.length >= minKept) this.#keep(piece);
+    else {
+      this.#begin(blockBytes);
+      this.#fill(piece);
+    }
     return this;
   }
 
-  /** Lays the first piece into memory for all. */
-  #lay(): Buffer {
-    const whole = Buffer.allocUnsafeSlow(this.#expected);
-    whole.set(this.pieces[0] as Buffer);
-    return whole;
+  #keep(piece: Uint8Array): void {
+    this.pieces.push(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
+    this.#block = Buffer.alloc(0);
+    this.#filled = 0;
+  }
+
+  #begin(length: number): void {
+    this.#block = Buffer.allocUnsafeSlow(length);
+    this.#filled = 0;
+    this.pieces.push(this.#block);
+  }
+
+  #fill(piece: Uint8Array): void {
+    this.#block.set(piece, this.#filled);
+    this.#filled += piece.length;
+    this.pieces[this.pieces.length - 1] = this.#block.subarray(0, this.#filled);
   }
 }

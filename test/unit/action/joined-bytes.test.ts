@@ -22,12 +22,22 @@ describe("JoinedBytes", () => {
     );
   });
 
-  it("are in one where all of them were expected, and in their own pieces otherwise", () => {
+  it("are in one where all of them were expected, and in their own pieces otherwise if these are long", () => {
     const parts = ["ab", "cd", "ef"].map((text) => Buffer.from(text));
     const add = (joined: JoinedBytes): number[] => parts.map((part) => joined.add(part).pieces.length);
     expect(add(new JoinedBytes(6))).to.deep.equal([1, 1, 1]);
     expect(add(new JoinedBytes(5))).to.deep.equal([1, 1, 2]);
+    parts.splice(0, 3, ...[20_000, 20_000, 20_000].map((length) => Buffer.alloc(length, "x")));
     expect(add(new JoinedBytes(0))).to.deep.equal([1, 2, 3]);
+  });
+
+  it("take few pieces however small these come, so that many take no more memory than their bytes", () => {
+    const joined = new JoinedBytes(0);
+    for (let at = 0; at < 200_000; at++) joined.add(Buffer.from([at % 256]));
+    expect(joined.pieces).to.have.length(5);
+    for (let at = 0; at < 20; at++) joined.add(Buffer.alloc(20_000)).add(Buffer.from("x"));
+    expect(joined.pieces.length).to.be.below(20);
+    expect(joined.bytes).to.have.length(joined.length);
   });
 
   it("leave what they were made of as it was, and hand on a single piece itself", () => {
