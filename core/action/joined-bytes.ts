@@ -28,6 +28,13 @@ export class JoinedBytes {
     return this.pieces.length === 1 ? (this.pieces[0] as Buffer) : Buffer.concat(this.pieces, this.#length);
   }
 
+  /** The first and the last bytes, at most so many of each and 16 KiB: two pieces side by side have as much, if there is as much. */
+  ends(most: number): readonly [head: Buffer, tail: Buffer] {
+    const head = this.pieces.slice(0, 2).map((piece) => piece.subarray(0, most));
+    const tail = this.pieces.slice(-2).map((piece) => piece.subarray(-most));
+    return [Buffer.concat(head).subarray(0, most), Buffer.concat(tail).subarray(-most)];
+  }
+
   add(piece: Uint8Array): this {
     if (piece.length === 0) return this;
     this.#length += piece.length;

@@ -32,6 +32,12 @@ interface Divided {
   readonly value: Container;
 }
 
+/** A string that a part has ended in, as far as it has been read, and its name as that of what is divided. */
+interface BegunText {
+  readonly name: string;
+  read: string;
+}
+
 /**
  * Builds the value of a long text in parts, deeply frozen: `JSON.parse` takes tens of milliseconds for tens of thousands of members,
  * and reads a text at once. It reads the parts, too, so that nothing has another meaning than in the whole.
@@ -45,8 +51,7 @@ export class JsonParts {
   #from = 0;
   /** True if a value is before it that was built by itself: then its comma comes first. */
   #isBehind = false;
-  /** The string that a part has ended in, as far as it has been built. */
-  #text: { readonly name: string; read: string } | undefined;
+  #text: BegunText | undefined;
   #whole: Json | undefined;
 
   constructor(bytes: Buffer) {
@@ -65,8 +70,8 @@ export class JsonParts {
     }
     while (this.#open.length < depth) this.#enter(place);
     if (depth > 0) this.#add(begun[depth - 1] as number);
-    if (isInText && expected === "value") this.#readText(place);
-    else if (this.#text !== undefined) this.#endText(this.#text, place);
+    if (isInText && expected === "value") this.#readText(place, at);
+    else if (this.#text !== undefined) this.#endText(place);
   }
 
   /** Returns the value, once all is read. Throws PartFault. */
@@ -94,21 +99,22 @@ export class JsonParts {
     this.#put(name, Object.freeze(value), at + 1);
   }
 
-  #readText({ at, text, hasEscape }: JsonPlace): void {
+  /** Reads a string on up to an offset in it. Returns it so far. */
+  #readText({ text, hasEscape }: JsonPlace, end: number): BegunText {
     this.#text ??= { name: this.#nameBefore(text), read: "" };
     const from = Math.max(this.#from, text + 1);
-    const piece = this.#bytes.toString("utf8", from, at);
+    const piece = this.#bytes.toString("utf8", from, end);
     this.#text.read += hasEscape ? parse('"', piece, '"', from) : piece;
-    this.#from = at;
+    this.#from = end;
+    return this.#text;
   }
 
-  #endText(text: { readonly name: string; readonly read: string }, place: JsonPlace): void {
-    const { at } = place;
-    this.#readText({ ...place, at: at - 1 });
+  #endText(place: JsonPlace): void {
+    const { name, read } = this.#readText(place, place.at - 1);
     this.#text = undefined;
     // Whoever looks into it first has its pieces joined: here that has a turn of its own.
-    text.read.charCodeAt(0);
-    this.#put(text.name, text.read, at);
+    read.charCodeAt(0);
+    this.#put(name, read, place.at);
   }
 
   /** Returns the name of the member that has been added up to its value, which begins at `end`; counts it. */

@@ -76,23 +76,19 @@ export async function bytesInTurns(
   turns: Turns,
   allocate: (length: number) => Buffer = Buffer.allocUnsafeSlow,
 ): Promise<Buffer> {
-  const kept: (string | Uint8Array)[] = [];
+  const pieces: (string | Uint8Array)[] = [];
   let length = 0;
-  for (const piece of typeof data === "string" ? textPieces(data) : data) {
-    kept.push(piece);
+  await turns.each(typeof data === "string" ? textPieces(data) : data, (piece) => {
+    pieces.push(piece);
     length += Buffer.byteLength(piece);
-    await turns.spend(piece.length);
-  }
+  });
   const bytes = allocate(length);
   let at = 0;
-  for (const piece of kept) {
-    if (typeof piece === "string") at += bytes.write(piece, at);
-    else {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    await turns.spend(piece.length);
-  }
+  await turns.each(pieces, (piece) => {
+    if (typeof piece === "string") bytes.write(piece, at);
+    else bytes.set(piece, at);
+    at += Buffer.byteLength(piece);
+  });
   return bytes;
 }
 

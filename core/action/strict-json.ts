@@ -60,9 +60,7 @@ export function parseStrictJson(data: JsonData, bounds: JsonBounds): Json {
 /** Bytes from which on a text is read in several turns, and of which so many are read between two looks at whether one is over. */
 export const longText = 65_536;
 
-/**
- * Reads a text as `parseStrictJson` does, from the next turn on: a long one `step` by step, over several turns.
- */
+/** Reads a text as `parseStrictJson` does, from the next turn on: a long one `step` by step, over several turns. */
 export async function parseJsonInTurns(
   data: JsonData,
   bounds: JsonBounds,
@@ -70,9 +68,7 @@ export async function parseJsonInTurns(
   step: number = longText,
 ): Promise<Json> {
   await turns.next();
-  if (typeof data === "string" && !data.isWellFormed()) throw notUtf8();
-  const pieces = data instanceof JoinedBytes ? data.pieces : data;
-  const bytes = pieces instanceof Uint8Array ? pieces : await bytesInTurns(pieces, turns);
+  const bytes = await wholeInTurns(data, turns);
   if (bytes.length < step) return parseStrictJson(bytes, bounds);
   const scan = beginScan(bytes, bounds, false);
   const places = await scanInTurns(scan, step, turns);
@@ -97,6 +93,14 @@ export async function parseJsonInTurns(
   await turns.next();
   await scanInTurns(beginScan(bytes, bounds, true), step, turns);
   throw new GatewayError("MALFORMED_JSON", fault);
+}
+
+/** Returns the bytes of a text, all in one. */
+async function wholeInTurns(data: JsonData, turns: Turns): Promise<Uint8Array> {
+  if (data instanceof Uint8Array) return data;
+  if (data instanceof JoinedBytes) return data.pieces.length === 1 ? data.bytes : bytesInTurns(data.pieces, turns);
+  if (!data.isWellFormed()) throw notUtf8();
+  return bytesInTurns(data, turns);
 }
 
 function notUtf8(): GatewayError {

@@ -18,9 +18,9 @@ export class Turns {
   }
 
   /** Calls `use` with each piece of a text that is not empty. */
-  async each(pieces: Iterable<string>, use: (piece: string) => void): Promise<void> {
+  async each<Piece extends string | Uint8Array>(pieces: Iterable<Piece>, use: (piece: Piece) => void): Promise<void> {
     for (const piece of pieces) {
-      if (piece !== "") use(piece);
+      if (piece.length > 0) use(piece);
       await this.spend(piece.length);
     }
   }

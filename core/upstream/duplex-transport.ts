@@ -104,8 +104,8 @@ export class DuplexTransport implements McpTransport {
   #onMessage(data: JsonData): void {
     if (this.#isClosed) return;
     const refuse = (error: GatewayError): void => {
-      const bytes = Buffer.from(data instanceof JoinedBytes ? data.bytes : data);
-      this.#onUnreadable(error, bytes.subarray(0, edge), bytes.subarray(-edge));
+      const bytes = data instanceof JoinedBytes ? data : new JoinedBytes(0).add(Buffer.from(data));
+      this.#onUnreadable(error, ...bytes.ends(edge));
     };
     this.#reader.read(data, (message) => this.#onRead(message, data.length), refuse);
   }

@@ -328,9 +328,9 @@ export class LineFramer {
 
   #skip(part: Buffer): void {
     if (this.#head.length === 0) {
-      const kept = this.#line.bytes;
-      this.#head = Buffer.concat([kept.subarray(0, edge), part.subarray(0, edge)]).subarray(0, edge);
-      this.#tail = kept.subarray(-edge);
+      const [head, tail] = this.#line.ends(edge);
+      this.#head = Buffer.concat([head, part.subarray(0, edge)]).subarray(0, edge);
+      this.#tail = tail;
       this.#line = new JoinedBytes(0);
     }
     this.#tail = Buffer.from(Buffer.concat([this.#tail, part.subarray(-edge)]).subarray(-edge));

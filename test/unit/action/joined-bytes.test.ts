@@ -17,6 +17,7 @@ describe("JoinedBytes", () => {
           expect(joined.add(parts[at] as Buffer).length).to.equal(whole.length);
           expect(joined.bytes.equals(whole)).to.equal(true);
           expect(Buffer.concat(joined.pieces).equals(whole)).to.equal(true);
+          expect(joined.ends(16)).to.deep.equal([Buffer.from(whole.subarray(0, 16)), Buffer.from(whole.subarray(-16))]);
         }
       }),
     );
@@ -38,6 +39,7 @@ describe("JoinedBytes", () => {
     for (let at = 0; at < 20; at++) joined.add(Buffer.alloc(20_000)).add(Buffer.from("x"));
     expect(joined.pieces.length).to.be.below(20);
     expect(joined.bytes).to.have.length(joined.length);
+    expect(joined.ends(256)).to.deep.equal([joined.bytes.subarray(0, 256), joined.bytes.subarray(-256)]);
   });
 
   it("leave what they were made of as it was, and hand on a single piece itself", () => {

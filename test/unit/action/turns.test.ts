@@ -223,6 +223,13 @@ describe("parseJsonInTurns(data, bounds, turns) [S76]", () => {
     expect(pauses).to.equal(1 + 1 + 1 + 1);
   });
 
+  it("joins no pieces that are in one already", async () => {
+    const bytes = Buffer.from(`[${'"0123456789",'.repeat(80_000)}0]`);
+    const joined = new JoinedBytes(bytes.length).add(bytes.subarray(0, 70_000)).add(bytes.subarray(70_000));
+    await parseJsonInTurns(joined, { ...bounds, nodes: 100_000 }, turns);
+    expect(pauses).to.equal(1 + 1 + 1 + 1);
+  });
+
   it("scans no further than to what is refused, and builds nothing then", async () => {
     const deep = Buffer.from(`[${"[".repeat(12)}${"]".repeat(12)},${filler}]`);
     expect(await parseJsonInTurns(deep, bounds, turns).catch(messageOf)).to.include("expected at most 12 levels");
