@@ -90,7 +90,6 @@ export class Ledger {
       storeLabels: options.fieldPolicy.storeLabels,
       pause,
       stored: options.stored ?? (() => undefined),
-      batchThread,
     });
     this.approvals = new ApprovalEvidence({
       store,
@@ -341,7 +340,7 @@ export interface LedgerOptions {
   readonly observer?: CommitObserver;
   /** Called between the steps of a large action; by default others have one turn of the event loop. */
   readonly pause?: Pause;
-  /** Told of each large output before it is written. */
+  /** Told of each piece of a large output before it is written. */
   readonly stored?: Stored;
   readonly onWarning?: (message: string, fields: object) => void;
 }

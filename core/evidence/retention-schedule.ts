@@ -4,7 +4,7 @@ import { sizeOfRange } from "../store/open.ts";
 import { backgroundPace, Pace } from "../store/pace.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
 import type { EvidenceJobs } from "./evidence-jobs.ts";
-import { type EvidenceStore, partRange, recordKey, recordParts } from "./record/key-space.ts";
+import { type EvidenceStore, growingParts, partRange, recordKey } from "./record/key-space.ts";
 import type { EvidenceRecord } from "./record/record.ts";
 import { StoreView } from "./record/store-view.ts";
 import { findCut } from "./retention/cut.ts";
@@ -90,7 +90,7 @@ export class RetentionSchedule {
   async #findOversize(tenant: string, firstKept: number, seq: number): Promise<Excess | undefined> {
     const { store, retentionBytes } = this.#options;
     if (retentionBytes === 0) return undefined;
-    const sizes = await Promise.all(recordParts.map((part) => sizeOfRange(store, partRange(tenant, part))));
+    const sizes = await Promise.all(growingParts.map((part) => sizeOfRange(store, partRange(tenant, part))));
     const bytes = sizes.reduce((sum, size) => sum + size, 0);
     if (bytes <= retentionBytes) return undefined;
     const surplus = Math.ceil((seq + 1 - firstKept) * (1 - retentionBytes / bytes));

@@ -19,8 +19,10 @@ export const formatKey = "format";
 /** The key under which a copy of a database keeps how far it is: no entry of the store itself. */
 export const copyPositionKey = "replica-position";
 
-/** On disk, records with their private fields lie in a database of their own. */
-const format = "4";
+/** On disk, records with their private fields lie in a database of their own; large private fields in pieces. */
+const format = "5";
+/** The same without pieces. */
+const wholeFormat = "4";
 /** The same keys and values in one database. */
 const singleFormat = "3";
 /** Amid the step to the keys of both: no version but one that goes on with the step may read the store. */
@@ -47,7 +49,7 @@ export type OnMoved = (entries: number) => void;
 export async function takeFormat(store: StringLevel, onMoved: OnMoved = () => undefined): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
-  if (found === singleFormat) return store.put(formatKey, format, durably);
+  if (found === singleFormat || found === wholeFormat) return store.put(formatKey, format, durably);
   if (found !== undefined && formerFormats.includes(found)) return moveFamilies(store, onMoved);
   const first = (await store.keys({ limit: 2 }).all()).find((key) => key !== copyPositionKey);
   if (first === undefined) return store.put(formatKey, format, durably);

@@ -49,18 +49,23 @@ export function lastPart(key: string): string {
  * The families of keys that grow with every record, by their beginnings; the tenant comes next. No tenant's name reaches there. On
  * disk they lie in a database of their own.
  */
-export const familyPrefixes = { disclosure: "{disclosure}/", record: "{record}/" } as const;
+export const familyPrefixes = { disclosure: "{disclosure}/", piece: "{piece}/", record: "{record}/" } as const;
+type Family = keyof typeof familyPrefixes;
 
 /** All keys of the families lie between these two; tenants whose names begin with the second have their other keys behind it. */
 export const [firstFamilyKey, behindFamilies] = [familyPrefixes.disclosure, "~"] as const;
 
-/** Ends the key of private fields: they lie right behind their record, so that the keys of both together only grow. */
-const privateMark = "+";
+/** End the keys of the other families, which lie right behind the record of that number: so the keys of all together only grow. */
+const familyMarks: Readonly<Record<Family, string>> = { disclosure: "+", piece: "*", record: "" };
+const marks = Object.values(familyMarks).join("");
 
 /** Returns the key in the database of the records; undefined for one that lies in the other database. */
 export function recordPlace(key: string): string | undefined {
-  if (key.startsWith(familyPrefixes.record)) return key.slice(familyPrefixes.record.length);
-  if (key.startsWith(familyPrefixes.disclosure)) return key.slice(familyPrefixes.disclosure.length) + privateMark;
+  if (!key.startsWith("{")) return undefined;
+  for (const family of ["record", "disclosure", "piece"] as const) {
+    const prefix = familyPrefixes[family];
+    if (key.startsWith(prefix)) return key.slice(prefix.length) + familyMarks[family];
+  }
   return undefined;
 }
 
@@ -74,19 +79,20 @@ export interface KeyBounds {
 
 /** A family, as the database of the records has it among the other one's keys. */
 export interface RecordFamily {
-  /** Returns the key of the family; undefined for one of the other family. */
+  /** Returns the key of the family; undefined for one of another family. */
   keyAt(place: string): string | undefined;
   /** Returns the bounds of the family's part of a range; undefined where it has none. */
   bounds(range: KeyBounds): KeyBounds | undefined;
 }
 
-function makeFamily(prefix: string, isPrivate: boolean): RecordFamily {
+function makeFamily(family: Family): RecordFamily {
+  const [prefix, mark] = [familyPrefixes[family], familyMarks[family]];
   const { lt: end } = rangeOf(prefix);
-  const mark = isPrivate ? privateMark : "";
   const rest = (bound: string): string => bound.slice(prefix.length);
   return {
     keyAt: (place) => {
-      if (place.endsWith(privateMark) !== isPrivate) return undefined;
+      const last = place.slice(-1);
+      if ((marks.includes(last) ? last : "") !== mark) return undefined;
       return prefix + place.slice(0, place.length - mark.length);
     },
     bounds: ({ gt, gte, lt, lte }) => {
@@ -103,9 +109,9 @@ function makeFamily(prefix: string, isPrivate: boolean): RecordFamily {
   };
 }
 
-export const recordFamily: RecordFamily = makeFamily(familyPrefixes.record, false);
+export const recordFamily: RecordFamily = makeFamily("record");
 /** In the order of their keys. */
-export const recordFamilies: readonly RecordFamily[] = [makeFamily(familyPrefixes.disclosure, true), recordFamily];
+export const recordFamilies: readonly RecordFamily[] = [makeFamily("disclosure"), makeFamily("piece"), recordFamily];
 
 /** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
 export async function listTenants(store: StringLevel): Promise<string[]> {

@@ -69,8 +69,6 @@ interface Moment {
 /** Behind every key. */
 const lastKey = "\x7f";
 const clearedAtOnce = 1_000;
-/** Bytes of a value of a record from which on it is written by itself: to copy it takes milliseconds where memory is fresh. */
-const minAlone = 524_288;
 
 const manifest = {
   encodings: { buffer: true, utf8: true },
@@ -239,7 +237,6 @@ export class SplitLevel extends EngineLevel {
     await before;
     const { pair, journal } = this.#opened as Opened;
     const [records, state] = [pair.records.batch(), pair.state.batch()];
-    const alone = new Map<string, { readonly place: string; readonly value: Buffer }>();
     const writes: JournalWrite[] = [];
     for (const operation of operations) {
       const key = operation.key.toString();
@@ -247,15 +244,11 @@ export class SplitLevel extends EngineLevel {
       writes.push({ key, value });
       const place = recordPlace(key);
       const batch = place === undefined ? state : records;
-      // The last write of a key counts.
-      alone.delete(key);
       if (value === null) batch.del(place ?? key);
-      else if (place === undefined || value.length < minAlone) batch.put(place ?? key, value as Buffer);
-      else alone.set(key, { place, value: value as Buffer });
+      else batch.put(place ?? key, value as Buffer);
     }
-    // Without the journal, a power cut could leave some of several writes and lose the others.
-    const writeCount = Number(records.length > 0) + alone.size + Number(state.length > 0);
-    const isDurable = sync || writeCount > 1;
+    // Without the journal, a power cut could leave one of two writes and lose the other.
+    const isDurable = sync || (records.length > 0 && state.length > 0);
     const turn = await journal.append(writes, isDurable);
     // COMMIT POINT: where a database fails now, the next opening writes the batch to it.
     if (isDurable) state.put(turnKey, Buffer.from(String(turn)));
@@ -263,8 +256,6 @@ export class SplitLevel extends EngineLevel {
     this.#before = moment;
     // The records first, so that whoever reads what names one finds it.
     await records.write();
-    // Each is copied once by this thread, in a batch twice, and others have their turn before the next.
-    for (const { place, value } of alone.values()) await pair.records.put(place, value);
     await state.write();
     this.#before = null;
     if (--moment.users === 0) await Promise.all([moment.records.close(), moment.state.close()]);

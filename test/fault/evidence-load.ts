@@ -10,10 +10,12 @@ import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 
 /**
- * A process that decides and completes actions in the folder it is given until it is killed. One line on stdout for
- * each acknowledgement, written before anything else happens: `decided <action> <seq>`, `completed <action>`.
+ * A process that decides and completes actions in the folder it is given until it is killed; those of its first two agents are large.
+ * One line on stdout for each acknowledgement, written before anything else happens: `decided <action> <seq>`, `completed <action>`.
  */
 const [dir = "", agents = "32"] = process.argv.slice(2);
+const large = { page: "page of text. ".repeat(50_000) };
+const largeAgents = 2;
 const store = await openStore({ dir, enabled: true });
 const ledger = await Ledger.open({
   store,
@@ -30,14 +32,15 @@ const ledger = await Ledger.open({
   configDigest: `sha256:${"0".repeat(64)}`,
 });
 say("ready");
-await Promise.all(Array.from({ length: Number(agents) }, (_, index) => act(`agent-${index}`)));
+await Promise.all(Array.from({ length: Number(agents) }, (_, index) => act(`agent-${index}`, index < largeAgents)));
 
-async function act(label: string): Promise<never> {
+async function act(label: string, isLarge: boolean): Promise<never> {
+  const [changed, output] = isLarge ? [{ arguments: large }, large] : [{}, { ok: true }];
   for (;;) {
-    const action = newAction({}, label);
+    const action = newAction(changed, label);
     const { seq } = await ledger.actions.recordDecision(action, makeEvaluation(action));
     say(`decided ${action.id} ${seq}`);
-    await ledger.actions.recordOutcome(action, { status: "success", output: { ok: true } });
+    await ledger.actions.recordOutcome(action, { status: "success", output });
     say(`completed ${action.id}`);
   }
 }

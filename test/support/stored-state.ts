@@ -8,7 +8,7 @@ import { repositoryRoot } from "../check/source-tree.ts";
 import { runProgram } from "./program.ts";
 
 /** Stored formats in the order of time, each named by what it was the first to hold. */
-export const eras = ["signed", "reviewed", "metered", "watched", "plain", "packed", "sorted"] as const;
+export const eras = ["signed", "reviewed", "metered", "watched", "plain", "packed", "sorted", "journaled"] as const;
 export type Era = (typeof eras)[number];
 
 /** Whether what `first` was the first to hold was there. */

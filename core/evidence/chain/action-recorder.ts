@@ -9,21 +9,18 @@ import type { Evaluation } from "../../action/evaluation.ts";
 import { fingerprint, fingerprintInTurns } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import { isLarge } from "../../action/json.ts";
-import { sharedJsonInTurns } from "../../action/json-pieces.ts";
 import { turnsOf } from "../../store/pace.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-import type { FieldHider, HiddenValue, PrivateEntry } from "../private/private-field.ts";
+import type { FieldHider, HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { RecordedEvaluation } from "../record/record.ts";
-import type { BatchThread } from "./batch-thread.ts";
-import { minLarge } from "./batch-value.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
-import { LargeLane } from "./large-lane.ts";
+import { PieceWriter, type WrittenFields } from "./piece-writer.ts";
 import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
-/** Called with the characters of a large output, which take time to seal and write that no turn of its own shows. */
-export type Stored = (action: Pick<ActionEnvelope, "tenant" | "principal">, characters: number) => void;
+/** Called with the bytes of a piece of a large output, which take time to write that no turn of its own shows. */
+export type Stored = (action: Pick<ActionEnvelope, "tenant" | "principal">, bytes: number) => void;
 
 interface ActionRecorderParts {
   readonly chains: ChainTable;
@@ -36,13 +33,12 @@ interface ActionRecorderParts {
   readonly limit: number;
   readonly pause: Pause;
   readonly stored: Stored;
-  readonly batchThread: BatchThread | undefined;
 }
 
-/** The commitments to the arguments and facts of an action, and the text of their private fields. */
+/** The commitments to the arguments and facts of an action, and their private fields. */
 interface PreparedFields {
   readonly commitments: ActionCommitments;
-  readonly disclosure: PrivateEntry["text"];
+  readonly written: WrittenFields;
 }
 
 /** A dispatched decision in the store whose outcome no process will record. */
@@ -59,17 +55,17 @@ export class ActionRecorder {
    * set, and exceeds this one exactly by the abandoned decisions.
    */
   readonly #pending = new Map<string, ActionCommitments>();
-  readonly #lane: LargeLane;
+  readonly #pieces: PieceWriter;
 
   constructor(parts: ActionRecorderParts) {
     this.#parts = parts;
-    this.#lane = new LargeLane(parts.batchThread);
+    this.#pieces = new PieceWriter(parts.writer.commit, parts.random);
   }
 
   /**
    * Records a decision with the writes of `hooks`; call before anything is dispatched. The effect is `dispatched` for `allow`
    * and where `step` consumes an approval (an outcome is then pending), and `not_dispatched` otherwise. Large arguments are
-   * prepared in turns of their own, and wait for the large record before theirs; from the checks of the hooks on, everything
+   * prepared and written in turns of their own, behind those of the large record before; from the checks of the hooks on, everything
    * happens in one turn.
    */
   async recordDecision(
@@ -87,12 +83,12 @@ export class ActionRecorder {
     for (const kind of factKinds) hasKind ||= action.facts?.[kind] !== undefined;
     const facts = hasKind ? action.facts : undefined;
     const prepared = hasTurns ? await this.#prepareInTurns(chain, action, facts) : this.#prepare(chain, action, facts);
-    const leave = prepared.disclosure.length < minLarge ? undefined : await this.#lane.enter(action.tenant);
+    const { pieces } = prepared.written;
     let durable: DurableDecision;
     try {
       durable = await this.#writeDecision(chain, action, evaluation, prepared, step, hooks);
     } finally {
-      leave?.();
+      if (pieces !== undefined) await pieces.end();
     }
     // All who share a batch go on in the same turn.
     if (hasTurns) await pause(action);
@@ -103,7 +99,7 @@ export class ActionRecorder {
     chain: EvidenceChain,
     action: ActionEnvelope,
     evaluation: Evaluation,
-    { commitments, disclosure }: PreparedFields,
+    { commitments, written }: PreparedFields,
     step: ApprovalStep | undefined,
     hooks: readonly DecisionCommitHook[],
   ): Promise<DurableDecision> {
@@ -127,7 +123,8 @@ export class ActionRecorder {
     if (dispatched) operations.push({ type: "put", key: pendingKey, value: String(seq) });
     if (step !== undefined) operations.push(...approvalOperations(chain, seq, step, random));
     for (const hook of hooks) operations.push(...(hook.operations?.(dispatched) ?? []));
-    const durable = writer.appendAction(chain, placed, operations, disclosure);
+    if (written.pieces !== undefined) operations.push(...written.pieces.take(seq));
+    const durable = writer.appendAction(chain, placed, operations, written.text);
     if (dispatched) this.#pending.set(pendingKey, commitments);
     try {
       await durable;
@@ -148,7 +145,7 @@ export class ActionRecorder {
     judged?: Evaluation,
     commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void> {
-    const { chains, hider, pause } = this.#parts;
+    const { chains, hider, pause, stored } = this.#parts;
     if (judged !== undefined && judged.actionId !== action.id) throw otherAction();
     const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const evaluation = judged && recordEvaluation(judged);
@@ -156,31 +153,30 @@ export class ActionRecorder {
     const isKept = evaluation === undefined || evaluation.errors.length === 0;
     const hasTurns = outcome.status !== "unknown" && isLarge(outcome.output);
     let hidden: HiddenValue | undefined;
-    let disclosure: PrivateEntry["text"] | undefined;
+    let written: WrittenFields | undefined;
     try {
       if (hasTurns) {
         const turns = turnsOf(() => pause(action));
         await turns.next();
         hidden = await hider.hideInTurns(action.tool, outcome.output, turns, isKept);
         await turns.next();
-        disclosure = await sharedJsonInTurns({ output: hidden.fields }, turns);
-        await turns.next();
+        const value = { output: hidden.fields };
+        const onPiece = (bytes: number): void => stored(action, bytes);
+        written = await this.#pieces.write({ chain, value, kind: "outcome", turns, onPiece });
       } else if (outcome.status !== "unknown") {
         hidden = hider.hide(action.tool, outcome.output, isKept);
-        disclosure = JSON.stringify({ output: hidden.fields });
+        written = { text: JSON.stringify({ output: hidden.fields }) };
       }
     } catch (error) {
       this.#pending.delete(openKey(action.tenant, action.id));
       throw error;
     }
-    const { length = 0 } = disclosure ?? "";
-    if (length >= minLarge) this.#parts.stored(action, length);
-    const leave = length < minLarge ? undefined : await this.#lane.enter(action.tenant);
+    const pieces = written?.pieces;
     try {
-      const fields = { digest: hidden?.digest, disclosure };
+      const fields = { digest: hidden?.digest, written };
       await this.#writeOutcome(chain, action, outcome, evaluation, fields, commitHook);
     } finally {
-      leave?.();
+      if (pieces !== undefined) await pieces.end();
     }
     // All who share a batch go on in the same turn.
     if (hasTurns) await pause(action);
@@ -191,10 +187,7 @@ export class ActionRecorder {
     action: ActionEnvelope,
     outcome: Outcome,
     evaluation: RecordedEvaluation | undefined,
-    {
-      digest,
-      disclosure,
-    }: { readonly digest: string | undefined; readonly disclosure: PrivateEntry["text"] | undefined },
+    { digest, written }: { readonly digest: string | undefined; readonly written: WrittenFields | undefined },
     commitHook: Pick<CommitHook, "operations"> | undefined,
   ): Promise<void> {
     const { writer, storeLabels } = this.#parts;
@@ -209,7 +202,8 @@ export class ActionRecorder {
     const placed = writer.sealAction(chain, content);
     const operations: BatchOperation[] = [{ type: "del", key: pendingKey }];
     if (commitHook !== undefined) operations.push(...commitHook.operations());
-    await writer.appendAction(chain, placed, operations, disclosure);
+    if (written?.pieces !== undefined) operations.push(...written.pieces.take(placed.sealed.record.seq));
+    await writer.appendAction(chain, placed, operations, written?.text);
   }
 
   #prepare({ wrapping }: EvidenceChain, action: ActionEnvelope, facts: ActionFacts | undefined): PreparedFields {
@@ -222,36 +216,40 @@ export class ActionRecorder {
         argumentsDigest: hidden.digest,
         facts: fields && { digest: fields.digest, effect: facts.effect },
       },
-      disclosure: JSON.stringify({ arguments: hidden.fields, facts: fields?.fields }),
+      written: { text: JSON.stringify({ arguments: hidden.fields, facts: fields?.fields }) },
     };
   }
 
-  /** The same with a pause before, between and after the steps. */
+  /** The same with a pause before, between and after the steps. What is too large for its record is durable then. */
   async #prepareInTurns(
-    { wrapping }: EvidenceChain,
+    chain: EvidenceChain,
     action: ActionEnvelope,
     facts: ActionFacts | undefined,
   ): Promise<PreparedFields> {
     const { hider, pause } = this.#parts;
     const turns = turnsOf(() => pause(action));
     await turns.next();
-    const committed = wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
+    const committed = chain.wrapping.commitFingerprint(await fingerprintInTurns(action, turns));
     await turns.next();
     const hidden = await hider.hideInTurns(action.tool, action.arguments, turns);
     await turns.next();
     const fields = facts && (await hider.hideFactsInTurns(action, facts, turns));
     if (fields !== undefined) await turns.next();
-    const kept = { arguments: hidden.fields, ...(fields && { facts: fields.fields }) };
-    const disclosure = await sharedJsonInTurns(kept, turns);
-    await turns.next();
+    const value = { arguments: hidden.fields, ...(fields && { facts: fields.fields }) };
+    const written = await this.#pieces.write({ chain, value, kind: "bounded", turns });
     return {
       commitments: {
         fingerprint: committed,
         argumentsDigest: hidden.digest,
         facts: fields && { digest: fields.digest, effect: facts.effect },
       },
-      disclosure,
+      written,
     };
+  }
+
+  /** Returns the writes that delete the pieces of records that were never written. Call while nothing is appended. */
+  findAbandonedPieces(store: EvidenceStore, tenants: readonly string[]): Promise<readonly BatchOperation[]> {
+    return this.#pieces.findAbandoned(store, tenants);
   }
 
   /** Lists what is open in the store and not pending here. Call while nothing is appended. */

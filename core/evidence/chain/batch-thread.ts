@@ -1,16 +1,20 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { type EncodedValues, type EncodingOrder, takeEncoded } from "./batch-value.ts";
+import { type PackedValues, unpackValues } from "../../store/packed-value.ts";
+import type { EncodingOrder } from "./batch-value.ts";
 
 /** A message of the thread; without values, it is ready. */
 export interface BatchAnswer {
-  readonly values?: EncodedValues;
+  readonly values?: PackedValues;
 }
 
 interface Waiting {
-  readonly resolve: (values: readonly Uint8Array[]) => void;
+  readonly resolve: (values: readonly (Uint8Array | undefined)[]) => void;
   readonly reject: (error: Error) => void;
 }
+
+/** Characters from which on a batch waits for the thread to start: elsewhere it would hold everybody up for longer. */
+const minAwaitedSize = 262_144;
 
 /**
  * Encodes and seals the values of large batches on a thread of its own, which the first of them starts. A thread that ended by
@@ -35,15 +39,16 @@ export class BatchThread {
     return this.#isReady;
   }
 
-  /** Starts the thread and waits until it has. Resolves with true where it takes a batch now. */
-  async started(): Promise<boolean> {
+  /** The same for a batch of so many characters: a large one waits until the thread has started. */
+  async takes(characters: number): Promise<boolean> {
     if (this.prepare()) return true;
+    if (characters < minAwaitedSize) return false;
     await this.#started;
     return this.#isReady;
   }
 
-  /** Returns the bytes of values in their order, after `prepare` or `started` in the same turn. One batch at a time. */
-  encode(order: EncodingOrder): Promise<readonly Uint8Array[]> {
+  /** Returns the bytes of values in their order, after `takes` in the same turn. One batch at a time. */
+  encode(order: EncodingOrder): Promise<readonly (Uint8Array | undefined)[]> {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
       this.#worker?.postMessage(order);
@@ -59,7 +64,7 @@ export class BatchThread {
     const worker = new Worker(this.#program, { env: {} });
     worker.on("message", ({ values }: BatchAnswer) => {
       this.#isReady = true;
-      if (values !== undefined) this.#waiting?.resolve(takeEncoded(values));
+      if (values !== undefined) this.#waiting?.resolve(unpackValues(values));
     });
     const fail = (error: Error): void => {
       this.#isReady = false;

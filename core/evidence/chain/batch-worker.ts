@@ -5,10 +5,7 @@ import { type EncodingOrder, encodeOrder } from "./batch-value.ts";
 parentPort?.on("message", (order: EncodingOrder) => {
   const values = encodeOrder(order);
   const answer: BatchAnswer = { values };
-  parentPort?.postMessage(
-    answer,
-    [values.packed.bytes, ...values.large].map(({ buffer }) => buffer as ArrayBuffer),
-  );
+  parentPort?.postMessage(answer, [values.bytes.buffer as ArrayBuffer]);
 });
 const ready: BatchAnswer = {};
 parentPort?.postMessage(ready);

@@ -68,7 +68,7 @@ export interface CommitObserver {
 interface Group {
   /** The last value of each key; null deletes it. */
   readonly writes: Map<string, BatchValue | null>;
-  /** Characters of the values, about. */
+  /** Characters of the values that are no bytes yet, about. */
   size: number;
   readonly leaves: Leaf[];
   readonly arrivedMs: number[];
@@ -77,8 +77,6 @@ interface Group {
 const maxGroup = 1_024;
 /** Characters from which on a batch costs less on the other thread than handing it over. */
 const minThreadSize = 16_384;
-/** Characters from which on a batch waits for that thread to start: here it would hold everybody up for longer. */
-const minAwaitedSize = 262_144;
 const asBytes = { valueEncoding: "buffer" } as const;
 
 /**
@@ -177,7 +175,8 @@ export class GroupCommit {
     for (const operation of operations) {
       const value = operation.type === "put" ? operation.value : null;
       group.writes.set(operation.key, value);
-      if (value !== null) group.size += (typeof value === "string" ? value : "text" in value ? value.text : "").length;
+      if (typeof value === "string") group.size += value.length;
+      else if (value !== null && "text" in value) group.size += value.text.length;
     }
     return { group, written: this.#written };
   }
@@ -212,18 +211,16 @@ export class GroupCommit {
       if (leaf.isAboutApproval) guarded.add(leaf.chain);
     }
     for (const [key, note] of growTrees(leaves, last)) group.writes.set(key, note);
-    const writes = group.size < minAwaitedSize ? group.writes : largeLast(group);
+    const { writes } = group;
     const { batchThread: thread } = this.#options;
-    const isShared =
-      thread !== undefined &&
-      group.size >= minThreadSize &&
-      (group.size >= minAwaitedSize ? await thread.started() : thread.prepare());
+    const isShared = thread !== undefined && group.size >= minThreadSize && (await thread.takes(group.size));
     const values = isShared ? await thread.encode(encodingOrder(writes.values())) : undefined;
     let made = 0;
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
     for (const [key, value] of writes) {
       if (value === null) batch.del(key);
+      else if (value instanceof Uint8Array) batch.put<string, Uint8Array>(key, value, asBytes);
       else if (values === undefined) batch.put(key, textOf(value));
       else batch.put<string, Uint8Array>(key, values[made++] as Uint8Array, asBytes);
     }
@@ -255,18 +252,8 @@ export class GroupCommit {
   }
 }
 
-/** The writes of a large group in the order in which they cost least: a batch grows by copying what it holds already. */
-function largeLast({ writes }: Group): Group["writes"] {
-  return new Map([...writes].sort(([, one], [, other]) => Number(isLarge(one)) - Number(isLarge(other))));
-}
-
-/** True for private fields that are bytes: those of a large action. */
-function isLarge(value: BatchValue | null): boolean {
-  return value !== null && typeof value !== "string" && "text" in value && typeof value.text !== "string";
-}
-
 /** Returns the text of a value. */
-export function textOf(value: BatchValue): string {
+export function textOf(value: Exclude<BatchValue, Uint8Array>): string {
   if (typeof value === "string") return value;
   return "secret" in value ? sealEntry(value).toString("base64") : JSON.stringify(value);
 }

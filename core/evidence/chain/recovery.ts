@@ -22,6 +22,14 @@ interface RecoveryOptions {
   readonly onFailure: (cause: unknown) => void;
 }
 
+/** What a former process, or a failed write, left behind. */
+interface LeftOpen {
+  /** Dispatched decisions whose outcome no process will record. */
+  readonly decisions: readonly Abandoned[];
+  /** The writes that delete pieces of records that were never written. */
+  readonly pieces: readonly BatchOperation[];
+}
+
 const settledAtOnce = 256;
 const repairIntervalMs = 1_000;
 
@@ -71,21 +79,29 @@ export class Recovery {
     await store.close();
     await store.open();
     await store.put(probeKey, writerId, durably);
-    const abandoned = await this.#load();
+    const left = await this.#load();
     writer.resume();
-    await this.#settle(abandoned, "evidence could not be written when the outcome was due");
-    warn("evidence_repaired", { unknown: abandoned.length });
+    await this.#settle(left, "evidence could not be written when the outcome was due");
+    warn("evidence_repaired", { unknown: left.decisions.length });
   }
 
-  /** Reads the chains back; returns the dispatched decisions whose outcome no process will record. */
-  async #load(): Promise<readonly Abandoned[]> {
+  /** Reads the chains back; returns what no process will go on with. */
+  async #load(): Promise<LeftOpen> {
     const { store, chains, actions, warn } = this.#options;
     await chains.load();
     for (const [tenant, reason] of chains.refusals) warn("evidence_refused", { tenant, reason });
-    return actions.findAbandoned(store, chains.tenants);
+    return {
+      decisions: await actions.findAbandoned(store, chains.tenants),
+      pieces: await actions.findAbandonedPieces(store, chains.tenants),
+    };
   }
 
-  async #settle(abandoned: readonly Abandoned[], reason: string): Promise<void> {
+  async #settle({ decisions: abandoned, pieces }: LeftOpen, reason: string): Promise<void> {
+    const { commit } = this.#options.writer;
+    if (pieces.length > 0) {
+      commit.admit("outcome");
+      await commit.submitWrites(pieces);
+    }
     for (let at = 0; at < abandoned.length; at += settledAtOnce) {
       await Promise.all(abandoned.slice(at, at + settledAtOnce).map((each) => this.#settleOne(each, reason)));
     }

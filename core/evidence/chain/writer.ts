@@ -5,7 +5,7 @@ import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
-import { type PrivateEntry, privateEntry } from "../private/private-field.ts";
+import { privateEntry } from "../private/private-field.ts";
 import {
   type EvidenceStore,
   eventKey,
@@ -81,7 +81,7 @@ export class Writer {
     chain: EvidenceChain,
     { sealed, place }: SealedAction,
     operations: BatchOperation[],
-    disclosure?: PrivateEntry["text"],
+    disclosure?: string,
   ): Promise<void> {
     const writes: BatchWrite[] = operations;
     writes.push(...this.#sessions.advance(place, sealed));

@@ -13,6 +13,7 @@ import { cipherKeyBytes, encryptBytes, nonceBytes, openBytes, type WrappingKey }
 import { type EvidenceStore, partRange, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
+import { openPieces } from "./entry-piece.ts";
 
 /** The parts of an action whose values lie apart from the chain. */
 export const privateMembers = ["arguments", "output", "facts"] as const;
@@ -50,7 +51,7 @@ const maxFields = 256;
 /** Characters of the JSON of facts that are kept: they repeat arguments, a command line more than once. */
 const maxFactsText = 16_384;
 const saltBytes = 16;
-/** Bytes or characters beyond which a text is kept as it is: `encodePieces` takes no more than a third of it. */
+/** Characters beyond which a text is kept as it is: `encodePieces` takes no more than a third of it. */
 const maxEncodable = 786_432;
 const entryPurpose = "evidence-disclosure-v1";
 /** A data key that is stored beside its entry, wrapped, as earlier versions did; and one that is derived. */
@@ -204,20 +205,14 @@ export interface PrivateEntry {
   /** Key and nonce, one character for each byte. */
   readonly secret: string;
   readonly place: string;
-  /** As UTF-8 where it is large, in memory that threads share. */
-  readonly text: string | Uint8Array;
+  readonly text: string;
 }
 
 /**
  * Prepares the private fields of a record to be sealed under a data key of its own. Once the entry is overwritten, nothing of
  * the former one can be read: the key alone opens nothing.
  */
-export function privateEntry(
-  key: WrappingKey,
-  place: DisclosurePlace,
-  text: PrivateEntry["text"],
-  random: Random,
-): PrivateEntry {
+export function privateEntry(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): PrivateEntry {
   const dataKey = Buffer.from(key.dataKey(sealedPlace(derivedKeyPurpose, place))).toString("latin1");
   const nonce = Buffer.from(random(nonceBytes)).toString("latin1");
   return { secret: dataKey + nonce, place: sealedPlace(entryPurpose, place), text };
@@ -227,9 +222,8 @@ export function privateEntry(
 export function sealEntry({ secret, place, text }: PrivateEntry, lead = 0): Buffer {
   const bytes = Buffer.from(secret, "latin1");
   const [key, nonce] = [bytes.subarray(0, cipherKeyBytes), bytes.subarray(cipherKeyBytes)];
-  if (text.length > maxEncodable) return encryptBytes(key, nonce, place, text, lead);
-  const plain = typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.length).toString();
-  return encryptBytes(key, nonce, place, encodePieces(plain) ?? plain, lead);
+  const encoded = text.length > maxEncodable ? undefined : encodePieces(text);
+  return encryptBytes(key, nonce, place, encoded ?? text, lead);
 }
 
 /** Seals the private fields of a record at once. */
@@ -245,6 +239,8 @@ export function sealDisclosure(
 
 /** A field as it lies in an entry: one that is there in full has no commitment, which follows from the rest. */
 export type KeptField = Omit<PrivateField, "commitment"> & { readonly commitment?: string };
+
+type KeptMembers = { readonly [member in PrivateMember]?: readonly KeptField[] };
 
 /** The text of the private fields of a record, as an entry seals it. */
 function disclosureText(disclosure: Disclosure): string {
@@ -263,9 +259,20 @@ function disclosureText(disclosure: Disclosure): string {
   return JSON.stringify(kept);
 }
 
-/** Reads the bytes of an entry, of which earlier versions wrote every commitment. */
-function parseEntry(bytes: Uint8Array): Disclosure {
-  const kept = JSON.parse(decodeValue(bytes)) as { readonly [member in PrivateMember]?: readonly KeptField[] };
+/** The text of an entry whose fields are in pieces: their key. */
+interface PiecedEntry {
+  /** base64url */
+  readonly pieces_key: string;
+}
+
+/** Returns the text that an entry seals in place of fields that are in pieces under a key. */
+export function piecedText(key: Uint8Array): string {
+  const entry: PiecedEntry = { pieces_key: Buffer.from(key).toString("base64url") };
+  return JSON.stringify(entry);
+}
+
+/** Parses the text of an entry, of which earlier versions wrote every commitment. */
+function disclosureOf(kept: KeptMembers): Disclosure {
   const disclosure: { [member in PrivateMember]?: readonly PrivateField[] } = {};
   for (const member of privateMembers) {
     const fields = kept[member];
@@ -317,8 +324,23 @@ export async function readDisclosure(
   const wrapped = await reader.get(recordKey(place.tenant, place.seq, "data-key"));
   if (entry === undefined && wrapped === undefined) return undefined;
   const plain = entry === undefined ? undefined : openEntry(key, place, entry, wrapped);
-  if (plain !== undefined) return parseEntry(plain);
+  const kept = plain && (await readKept(reader, place, plain));
+  if (kept !== undefined) return disclosureOf(kept);
   throw damaged(place);
+}
+
+/** Reads what an entry says, and the pieces that it has the key of; undefined where these are lost or damaged. */
+async function readKept(
+  reader: Reader,
+  { tenant, chain, seq }: DisclosurePlace,
+  entry: Uint8Array,
+): Promise<KeptMembers | undefined> {
+  const said = JSON.parse(decodeValue(entry)) as KeptMembers | PiecedEntry;
+  if (!("pieces_key" in said)) return said;
+  const at = await reader.get(recordKey(tenant, seq, "pieces"));
+  const key = Buffer.from(said.pieces_key, "base64url");
+  const bytes = at === undefined ? undefined : await openPieces(reader, key, { tenant, chain }, at);
+  return bytes && (JSON.parse(Buffer.from(bytes).toString()) as KeptMembers);
 }
 
 /** Opens an entry; `wrapped` is its data key where earlier versions stored one. Undefined where its keys do not open it. */

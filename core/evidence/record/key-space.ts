@@ -16,6 +16,7 @@ export const durably: WriteOptions = { sync: true };
 type WriteOptions = AbstractPutOptions<string, string> & AbstractBatchOptions<string, string> & { readonly sync: true };
 
 const seqDigits = 16;
+const pieceDigits = 6;
 
 /** Keys outside any tenant have no `/`, and every tenant's key has one: they cannot meet. */
 export const epochKey = "epoch";
@@ -35,14 +36,16 @@ export function publishedHeadsRange(): KeyRange {
 
 /**
  * The parts of a record that are stored apart: its text; its private fields, encrypted; the key that earlier versions
- * encrypted them with, itself encrypted with the chain's wrapping key; and the action that this decision held for review,
- * sealed, for as long as it may be reviewed or used.
+ * encrypted them with, itself encrypted with the chain's wrapping key; the action that this decision held for review,
+ * sealed, for as long as it may be reviewed or used; and the place of the pieces of private fields that are large.
  */
-export const recordParts = ["record", "disclosure", "data-key", "held"] as const;
-type RecordPart = (typeof recordParts)[number];
+export const recordParts = ["record", "disclosure", "data-key", "held", "pieces"] as const;
+type RecordPart = (typeof recordParts)[number] | "piece";
 const families: Readonly<Partial<Record<RecordPart, string>>> = familyPrefixes;
+/** All that grows with the records, parts of a record and the pieces themselves. */
+export const growingParts: readonly RecordPart[] = [...recordParts, "piece"];
 
-/** The key of a record, or of a part of it that can be erased. */
+/** The key of a record, or of a part of it that can be erased; of `piece`, what the keys begin with. */
 export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
   const family = families[part];
   const own = tenantPrefix(tenant);
@@ -59,12 +62,37 @@ export function partRange(tenant: string, part: RecordPart): KeyRange {
   return rangeOf(recordKey(tenant, 0, part).slice(0, -seqDigits));
 }
 
-/** Everything that is kept of the private fields of the records `first` to `last`. */
+/** Everything that is kept of the private fields of the records `first` to `last` but their pieces. */
 export function privateRanges(tenant: string, first: number, last: number): readonly KeyRange[] {
   return (["disclosure", "data-key", "held"] as const).map((part) => ({
     gte: recordKey(tenant, first, part),
     lt: recordKey(tenant, last + 1, part),
   }));
+}
+
+/**
+ * A piece of large private fields. Its group lies before their record: its name begins with the sequence number of a record before
+ * them, which `pieceGroup` makes.
+ */
+export function pieceKey(tenant: string, group: string, index: number): string {
+  return `${familyPrefixes.piece}${tenantPrefix(tenant)}${group}/${String(index).padStart(pieceDigits, "0")}`;
+}
+
+export function pieceRange(tenant: string, group: string): KeyRange {
+  return rangeOf(pieceKey(tenant, group, 0).slice(0, -pieceDigits));
+}
+
+export function pieceGroup(seq: number, id: string): string {
+  return `${sequence(seq)}-${id}`;
+}
+
+/** Present from the first piece of a group until a record has it. */
+export function openGroupKey(tenant: string, group: string): string {
+  return `${tenantPrefix(tenant)}open-pieces/${group}`;
+}
+
+export function openGroupRange(tenant: string): KeyRange {
+  return rangeOf(`${tenantPrefix(tenant)}open-pieces/`);
 }
 
 /** The approvals that are not over, as of one record. */

@@ -6,6 +6,7 @@ import type { KeyRange } from "../../store/key-range.ts";
 import type { Pace } from "../../store/pace.ts";
 import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import type { Writer } from "../chain/writer.ts";
+import { pieceKeys } from "../private/entry-piece.ts";
 import { releaseHeld } from "../private/held-action.ts";
 import {
   type Disclosure,
@@ -84,14 +85,20 @@ export class Erasure {
     const globs = request.fields.map(compileGlob);
     const erased: number[] = [];
     let fields = 0;
+    const pieces: string[] = [];
     for (let at = 0; at < seqs.length; at += maxAtOnce) {
       const found = await this.#eraseSome(chain, seqs.slice(at, at + maxAtOnce), globs, request);
       erased.push(...found.seqs);
       fields += found.fields;
+      pieces.push(...found.pieces);
       await pace?.rest();
     }
     // Also where nothing was left to erase: an earlier attempt may have ended before this.
     for (const range of ranges) await compact(range);
+    // Their key is gone with the entries. They themselves may lie before the first record.
+    const [firstPiece] = pieces.sort();
+    const lt = recordKey(tenant, (seqs.at(-1) as number) + 1, "piece");
+    if (firstPiece !== undefined) await compact({ gte: firstPiece, lt });
     return { seqs: erased, fields };
   }
 
@@ -100,10 +107,11 @@ export class Erasure {
     seqs: readonly number[],
     globs: readonly Glob[],
     { fields: patterns, reason, by }: ErasureRequest,
-  ): Promise<Erased> {
+  ): Promise<Erased & { readonly pieces: readonly string[] }> {
     const { store, writer, random } = this.#parts;
     const operations: BatchOperation[] = [];
     const erased: number[] = [];
+    const pieces: string[] = [];
     let fields = 0;
     for (const seq of seqs) {
       const place = { tenant: chain.tenant, chain: chain.id, seq };
@@ -113,16 +121,25 @@ export class Erasure {
       operations.push(sealDisclosure(chain.wrapping, place, rest, random));
       // The key that an earlier version stored opens the former entry, which a backup may hold.
       operations.push({ type: "del", key: recordKey(chain.tenant, seq, "data-key") });
+      // What is left is whole.
+      operations.push({ type: "del", key: recordKey(chain.tenant, seq, "pieces") });
       // An action that waits for review has its own copy; without it, it can no longer be approved.
       operations.push(releaseHeld(chain.tenant, seq));
+      pieces.push(...(await this.#findPieces(chain.tenant, seq)));
       erased.push(seq);
       fields += count;
     }
-    if (erased.length === 0) return { seqs: [], fields: 0 };
+    if (erased.length === 0) return { seqs: [], fields: 0, pieces };
+    for (const key of pieces) operations.push({ type: "del", key });
     writer.commit.admit("bounded");
     const detail = { event: "erased", seqs: erased, fields: patterns, reason, by };
     await writer.appendEvent(chain, { kind: "redaction", detail }, operations);
-    return { seqs: erased, fields };
+    return { seqs: erased, fields, pieces };
+  }
+
+  async #findPieces(tenant: string, seq: number): Promise<readonly string[]> {
+    const place = await this.#parts.store.get(recordKey(tenant, seq, "pieces"));
+    return place === undefined ? [] : pieceKeys(tenant, place);
   }
 
   /** The records of a request, in order. Throws NOT_FOUND where the tenant has no such session or record. */

@@ -1,5 +1,6 @@
 import type { Pace } from "../../store/pace.ts";
 import type { PlacedAction } from "../chain/writer.ts";
+import { pieceKeys } from "../private/entry-piece.ts";
 import { eventKey, recordKey, recordParts, sessionKey } from "../record/key-space.ts";
 import type { ActionRecord, EvidenceRecord } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
@@ -56,6 +57,7 @@ async function planDeletion(
   const actions = records.filter(isAction);
   const nexts = await view.getMany(actions.map((action) => indexKey(action, 1)));
   const keys = records.map((record) => recordKey(record.tenant, record.seq));
+  keys.push(...(await findPieces(view, records)));
   const lasts: PlacedAction[] = [];
   for (const [at, action] of actions.entries()) {
     const { tenant, seq, session } = action;
@@ -67,6 +69,16 @@ async function planDeletion(
   }
   for (const record of records) if (!isAction(record)) keys.push(eventKey(record.tenant, record.kind, record.seq));
   return { count: records.length, keys, lasts };
+}
+
+/** Lists the keys of the pieces of neighbouring records. */
+async function findPieces(view: ChainView, records: readonly EvidenceRecord[]): Promise<readonly string[]> {
+  const [first, last] = [records[0], records.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const { tenant } = first;
+  const range = { gte: recordKey(tenant, first.seq, "pieces"), lt: recordKey(tenant, last.seq + 1, "pieces") };
+  const places = await view.values(range);
+  return places.flatMap((place) => pieceKeys(tenant, place));
 }
 
 /** The index entry of the record so many places after an action's in its session. */

@@ -3,7 +3,7 @@ import type { KeyRange } from "../../store/key-range.ts";
 import type { Pace } from "../../store/pace.ts";
 import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import type { Writer } from "../chain/writer.ts";
-import { type EvidenceStore, partRange, prunedKey, recordKey, recordParts, tenantRange } from "../record/key-space.ts";
+import { type EvidenceStore, growingParts, partRange, prunedKey, recordKey, tenantRange } from "../record/key-space.ts";
 import type { FirstBad } from "../record/reason.ts";
 import { PrunedPrefix, readFirstKept } from "../tree/pruned-prefix.ts";
 import { TileReader } from "../tree/tile-reader.ts";
@@ -154,7 +154,7 @@ function rangesBefore(tenant: string, firstKept: number): readonly KeyRange[] {
   const whole = tenantRange(tenant);
   const ranges: KeyRange[] = [];
   let { gte } = whole;
-  for (const part of recordParts.toSorted()) {
+  for (const part of growingParts.toSorted()) {
     const { gte: first, lt: end } = partRange(tenant, part);
     const isAmongOthers = whole.gte <= first && end <= whole.lt;
     let from = isAmongOthers ? gte : first;

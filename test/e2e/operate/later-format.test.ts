@@ -18,7 +18,7 @@ describe("a folder of a later format", () => {
           .finally(() => store.close());
       };
       const later = new Level<string, string>(join(folder, "data", "state"));
-      await later.put("format", "5");
+      await later.put("format", "6");
       await later.close();
       const [before, files] = [await entries(), await readTree(folder)];
       expect(before.length).to.be.above(100);
@@ -31,7 +31,7 @@ describe("a folder of a later format", () => {
         }),
       );
       expect(refused.message).to.include(
-        "expected store format `4`, got `5`; open it with the version that wrote it, or choose another folder",
+        "expected store format `5`, got `6`; open it with the version that wrote it, or choose another folder",
       );
       expect(await entries()).to.deep.equal(before);
       expect([...(await readTree(folder))]).to.deep.equal([...files]);

@@ -108,7 +108,8 @@ describe("the state that a gateway of an earlier day left", () => {
         await writeFile(join(folder, "offset"), String(Date.parse(known.stopped_at) + pauseMs - Date.now()));
         [upstream, hook] = await Promise.all([startRecorder(), WebhookReceiver.start()]);
         gateway = await start();
-        expect(gateway.stderr(), "the way to today's store format").to.match(/"entries":[1-9].*"store_format_moved"/);
+        const isMoved = /"entries":[1-9].*"store_format_moved"/.test(gateway.stderr());
+        expect(isMoved, "the way to today's store format").to.equal(!isSince(era, "journaled"));
       });
 
       after(async () => {

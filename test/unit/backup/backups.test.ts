@@ -54,7 +54,7 @@ describe("Backups", () => {
       expect(entries.has(recordKey(tenant, seq + 1)), tenant).to.equal(false);
       expect(await world.ledger.store.get(recordKey(tenant, seq + 1)), "written since").to.be.a("string");
     }
-    expect(entries.get("format")).to.equal("4");
+    expect(entries.get("format")).to.equal("5");
   });
 
   it("is not made of damaged files: the log says which, and where", async () => {

@@ -80,7 +80,7 @@ describe("a store of an earlier format", () => {
       expect(hexOf(others.filter(([key]) => key !== "}turn"))).to.deep.equal(
         hexOf([
           ["epoch", Buffer.from("7")],
-          ["format", Buffer.from("4")],
+          ["format", Buffer.from("5")],
           ...tenants.flatMap((tenant): [string, Buffer][] => [
             [formerKey(tenant, "held", 1), value],
             [formerKey(tenant, "tile/0", 0), value],
@@ -116,7 +116,7 @@ describe("a store of an earlier format", () => {
         states.push(String(await whileRaw((raw) => raw.get("format"))));
       }
       const store = await openStore({ dir, enabled: true });
-      expect(states).to.satisfy((each: string[]) => each.every((state) => [former, "3 from 2", "4"].includes(state)));
+      expect(states).to.satisfy((each: string[]) => each.every((state) => [former, "3 from 2", "5"].includes(state)));
       for (const part of families) {
         const values = await store.values(partRange("acme", part)).all();
         expect(values, part).to.deep.equal(Array(records).fill(text));
@@ -152,6 +152,18 @@ describe("a store of an earlier format", () => {
       await store.close();
     });
   }
+
+  it("is brought from `4`, in which nothing lies elsewhere, without a move", async () => {
+    const first = await openStore({ dir, enabled: true });
+    await first.put(recordKey("acme", 1), text);
+    await first.put("format", "4");
+    await first.close();
+    const moves: number[] = [];
+    const store = await openStore({ dir, enabled: true, onMoved: (entries) => moves.push(entries) });
+    expect(moves).to.deep.equal([]);
+    expect(await store.getMany(["format", recordKey("acme", 1)])).to.deep.equal(["5", text]);
+    await store.close();
+  });
 
   it("is moved no second time: what lies where records lay before is left alone", async () => {
     await (await openStore({ dir, enabled: true })).close();

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
-import { recordKey, sessionKey } from "../../../core/evidence/record/key-space.ts";
+import { pieceGroup, pieceKey, recordKey, sessionKey } from "../../../core/evidence/record/key-space.ts";
 import { listTenants } from "../../../core/store/key-range.ts";
 
 describe("listTenants(store)", () => {
@@ -23,6 +23,7 @@ describe("listTenants(store)", () => {
     await store.put(sessionKey("b", "s"), "");
     for (const tenant of ["a", "c/d"]) await store.put(recordKey(tenant, 1), "");
     await store.put(recordKey("e", 1, "disclosure"), "");
-    expect(await listTenants(store)).to.have.members(["a", "b", "c/d", "e"]);
+    await store.put(pieceKey("f", pieceGroup(1, "a"), 0), "");
+    expect(await listTenants(store)).to.have.members(["a", "b", "c/d", "e", "f"]);
   });
 });

@@ -36,7 +36,7 @@ describe("openStore(options)", () => {
     await first.close();
     const second = await openStore({ dir, enabled: true });
     expect(await second.get("acme/key")).to.equal("value");
-    expect(await second.get("format")).to.equal("4");
+    expect(await second.get("format")).to.equal("5");
     await second.close();
   });
 
@@ -49,7 +49,7 @@ describe("openStore(options)", () => {
     ]);
     await plain.close();
     const store = await openStore({ dir, enabled: true });
-    expect(await store.get("format")).to.equal("4");
+    expect(await store.get("format")).to.equal("5");
     await store.put("acme/new", value);
     expect(await store.getMany(["acme/old", "acme/new"])).to.deep.equal([value, value]);
     await store.close();
@@ -97,7 +97,7 @@ describe("openStore(options)", () => {
 
   describe("when something else wrote the store", () => {
     for (const [what, key, value, got] of [
-      ["another format", "format", "5", "`5`"],
+      ["another format", "format", "6", "`6`"],
       ["no format", "acme/key", "value", "none"],
     ] as const) {
       it(`refuses ${what}`, async () => {
@@ -106,11 +106,11 @@ describe("openStore(options)", () => {
         await store.put(key, value);
         await store.close();
         await expectUnusable(
-          `expected store format \`4\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`5\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
         // The refusal let go of the lock.
         await expectUnusable(
-          `expected store format \`4\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+          `expected store format \`5\`, got ${got}; open it with the version that wrote it, or choose another folder`,
         );
       });
     }

@@ -16,16 +16,24 @@ const heads = [
   "zeta/",
   "{disclosure}/acme/",
   "{disclosure}/zeta/",
+  "{piece}/acme/",
+  "{piece}/zeta/",
   "{record}/acme/",
   "{record}/zeta/",
   "~/",
   "epoch",
 ];
-const anyKey = fc
-  .tuple(fc.constantFrom(...heads), fc.integer({ min: 0, max: 12 }))
-  .map(([head, seq]) => (head === "epoch" ? head : head + String(seq).padStart(16, "0")));
-const anyBound = fc.oneof(anyKey, fc.constantFrom(...heads, "", "{", "{disclosure}0", "{record}0", "}", "\x7f"));
-/** Some are written by themselves. */
+const anyKey = fc.tuple(fc.constantFrom(...heads), fc.integer({ min: 0, max: 12 })).map(([head, seq]) => {
+  if (head === "epoch") return head;
+  // A piece has a number of its own.
+  const end = head.startsWith("{piece}") ? `-a/${seq % 3}` : "";
+  return head + String(seq).padStart(16, "0") + end;
+});
+const anyBound = fc.oneof(
+  anyKey,
+  fc.constantFrom(...heads, "", "{", "{disclosure}0", "{piece}0", "{record}0", "}", "\x7f"),
+);
+/** Some are larger than what a batch needs for all others. */
 const anyValue = fc.oneof(
   { weight: 15, arbitrary: fc.string({ maxLength: 20 }) },
   { weight: 1, arbitrary: fc.constantFrom("x", "y").map((each) => each.repeat(524_288)) },

@@ -16,7 +16,7 @@ class CountingThread extends BatchThread {
     return super.prepare() && this.isCalledFor;
   }
 
-  override encode(order: EncodingOrder): Promise<readonly Uint8Array[]> {
+  override encode(order: EncodingOrder): Promise<readonly (Uint8Array | undefined)[]> {
     this.batches++;
     return super.encode(order);
   }
@@ -74,8 +74,7 @@ describe("BatchThread", () => {
     const thread = new CountingThread();
     thread.isCalledFor = true;
     await world.open({ batchThread: thread });
-    const action = newAction({ arguments: { text: "x".repeat(300_000) } });
-    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+    await recordMany("x".repeat(10_000));
     expect(thread.batches).to.equal(1);
     expect((await world.ledger.verify("acme")).ok).to.equal(true);
   });
@@ -84,8 +83,7 @@ describe("BatchThread", () => {
     const thread = new CountingThread(new URL("data:text/javascript,throw new Error()"));
     thread.isCalledFor = true;
     await world.open({ batchThread: thread });
-    const action = newAction({ arguments: { text: "x".repeat(300_000) } });
-    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+    await recordMany("x".repeat(10_000));
     expect(thread.batches).to.equal(0);
     expect((await world.ledger.verify("acme")).ok).to.equal(true);
   });

@@ -119,7 +119,10 @@ describe("SessionHeads", () => {
     head = { seq, hash: sealed.hash };
     const operations = heads
       .advance(next, sealed)
-      .map((each): BatchOperation => (each.type === "put" ? { ...each, value: textOf(each.value) } : each));
+      .map(
+        (each): BatchOperation =>
+          each.type === "put" ? { ...each, value: textOf(each.value as Parameters<typeof textOf>[0]) } : each,
+      );
     if (kept) await store.batch([...operations, { type: "put", key: recordKey("acme", seq), value: sealed.text }]);
     return sealed;
   }

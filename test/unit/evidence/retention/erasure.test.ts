@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
+import { pieceKeys } from "../../../../core/evidence/private/entry-piece.ts";
 import {
   fieldsDigest,
   type PrivateField,
   type PrivateMember,
 } from "../../../../core/evidence/private/private-field.ts";
-import { privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { partRange, privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
 import { compactRange } from "../../../../core/store/rewrite.ts";
@@ -78,6 +79,28 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     expect(await valuesOf(1)).to.have.members(Object.values(annasCall));
     await expectGone(["disclosure", "data-key"]);
     expect(await world.store.get(recordKey("acme", 1, "data-key"))).to.equal(undefined);
+  });
+
+  it("takes the pieces of large fields off the disk, and keeps the rest of them", async () => {
+    await world.act({ arguments: { scan: randomBytes(400_000).toString("hex"), dose: 5 } });
+    await world.act({ arguments: { scan: randomBytes(400_000).toString("hex"), dose: 6 } });
+    const [kept, seq] = [5, 7];
+    const [keptPlace = "", place = ""] = await world.store.getMany(
+      [kept, seq].map((each) => recordKey("acme", each, "pieces")),
+    );
+    // What lies whole in a log, and in a table.
+    const pieces = (await world.store.getMany([...pieceKeys("acme", place)])).map((piece) =>
+      piece?.slice(4_000, 4_400),
+    );
+    expect(pieces).to.have.length(4);
+    for (const piece of pieces) expect(await filesWith(world.dir, piece ?? "")).to.have.length.above(0);
+    expect(await erase({ of: { seq }, fields: ["arguments.scan"] })).to.deep.equal({ seqs: [seq], fields: 1 });
+    for (const piece of pieces) expect(await filesWith(world.dir, piece ?? "")).to.deep.equal([]);
+    expect(await valuesOf(seq)).to.deep.equal([6]);
+    expect(await world.store.get(recordKey("acme", seq, "pieces"))).to.equal(undefined);
+    expect(await world.store.keys(partRange("acme", "piece")).all()).to.deep.equal(pieceKeys("acme", keptPlace));
+    expect(await valuesOf(kept)).to.have.length(2);
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
   });
 
   async function expectGone(parts: readonly ("disclosure" | "data-key")[]): Promise<void> {

@@ -1,10 +1,13 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
-import { checkpointKey, recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { pieceKeys } from "../../../../core/evidence/private/entry-piece.ts";
+import { checkpointKey, partRange, recordKey, seqIn } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
 import { leafHash, rootOf, verifyConsistency, verifyInclusion } from "../../../../core/evidence/tree/merkle.ts";
 import { TileReader } from "../../../../core/evidence/tree/tile-reader.ts";
+import { Pace } from "../../../../core/store/pace.ts";
 import { filesWith } from "../../../support/disk-search.ts";
 import { layFormerEntry } from "../../../support/former-entry.ts";
 import { makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
@@ -128,6 +131,36 @@ describe("Ledger.prune(tenant, request, tools)", () => {
       expect(await world.ledger.verify("acme")).to.include({ ok: true });
     });
   }
+
+  it("takes the pieces of large fields with their records, and leaves those of records that stay", async () => {
+    const scan = (): string => randomBytes(400_000).toString("hex");
+    await world.act({ arguments: { scan: scan() } }); // records 1 and 2
+    await world.events(70); // more than are read at once while the gateway serves
+    const spanning = newAction({ arguments: { scan: scan() } });
+    const decided = world.ledger.actions.recordDecision(spanning, makeEvaluation(spanning));
+    await world.act();
+    await decided;
+    world.wakeUp();
+    await world.ledger.actions.recordOutcome(spanning, { status: "success", output: { scan: scan() } });
+    const places = await world.store.iterator(partRange("acme", "pieces")).all();
+    expect(places).to.have.length(3);
+    const [[, goes = ""] = [], ...stays] = places;
+    const [piece = ""] = pieceKeys("acme", goes);
+    const secret = (await world.store.get(piece))?.slice(4_000, 4_400) ?? "";
+    expect(await filesWith(world.dir, secret)).to.have.length.above(0);
+    const pace = new Pace({ sliceMs: 1_000, restRatio: 0, elapsedMs: () => performance.now() });
+    expect(await world.prune({}, "acme", { pace })).to.include({ firstKept: seqIn(stays[0]?.[0] ?? "") });
+    expect(await filesWith(world.dir, secret)).to.deep.equal([]);
+    expect(await world.store.iterator(partRange("acme", "pieces")).all()).to.deep.equal(stays);
+    const left = stays.flatMap(([, place]) => pieceKeys("acme", place));
+    expect(await world.store.keys(partRange("acme", "piece")).all()).to.deep.equal(left);
+    const records = (await world.recordsOf()) as ActionRecord[];
+    for (const record of records.filter(({ action }) => action?.id === spanning.id)) {
+      const { arguments: before, output } = await world.ledger.disclosure(record);
+      expect([before, output].flat().filter((field) => field?.value !== undefined)).to.have.length(1);
+    }
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+  });
 
   it("keeps an action whole whose outcome is younger, and all that came after its decision", async () => {
     await world.act();
