@@ -85,9 +85,10 @@ export class SsePipe implements Pipe {
   }
 
   /** The announced address must stay on the stream's own origin: a hostile one would receive our credentials. */
-  #resolveEndpoint(text: string): string {
+  #resolveEndpoint(data: SseEvent["data"]): string {
     const { url } = this.#client;
-    const target = text.length <= maxEndpoint ? parsedUrl(text, url.href) : undefined;
+    const target =
+      data instanceof Buffer && data.length <= maxEndpoint ? parsedUrl(data.toString(), url.href) : undefined;
     if (target === undefined || target.origin !== url.origin) {
       throw new GatewayError("UPSTREAM_INVALID", "expected an endpoint on the upstream's own origin");
     }

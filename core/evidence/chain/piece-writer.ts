@@ -32,9 +32,9 @@ export interface LargeFields {
 
 /** The private fields of a record, ready for it. */
 export interface WrittenFields {
-  /** What the entry of the record seals: the fields, or the key of their pieces. */
+  /** Sealed in the entry of the record: the fields, or the key of their pieces. */
   readonly text: string;
-  /** Where the fields are in pieces. */
+  /** Left out where the fields are whole. */
   readonly pieces?: WrittenPieces;
 }
 

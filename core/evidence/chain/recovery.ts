@@ -22,7 +22,7 @@ interface RecoveryOptions {
   readonly onFailure: (cause: unknown) => void;
 }
 
-/** What a former process, or a failed write, left behind. */
+/** The work that a former process, or a failed write, left behind. */
 interface LeftOpen {
   /** Dispatched decisions whose outcome no process will record. */
   readonly decisions: readonly Abandoned[];

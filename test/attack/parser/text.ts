@@ -5,6 +5,7 @@ import { parse as parseYaml } from "yaml";
 import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import { decisions } from "../../../core/action/decision.ts";
 import { GatewayError } from "../../../core/action/error.ts";
+import { JoinedBytes } from "../../../core/action/joined-bytes.ts";
 import { isJsonObject, type Json } from "../../../core/action/json.ts";
 import { readJsonRpc } from "../../../core/action/json-rpc.ts";
 import type { ModelApi } from "../../../core/action/model-api.ts";
@@ -59,9 +60,12 @@ const rpc: readonly Json[] = [
 const rpcMembers = new Set(["jsonrpc", "id", "method", "params", "result", "error"]);
 
 /** The events of a stream that comes in these chunks; null where it is refused. */
-function sseEvents(chunks: readonly Uint8Array[]): readonly SseEvent[] | null {
-  const events: SseEvent[] = [];
-  const reader = new SseReader(1_048_576, { onEvent: (event) => events.push(event), onEnd: () => undefined });
+function sseEvents(chunks: readonly Uint8Array[]): readonly object[] | null {
+  const events: object[] = [];
+  const onEvent = ({ data, ...rest }: SseEvent): void => {
+    events.push({ ...rest, data: (data instanceof JoinedBytes ? data.bytes : data).toString() });
+  };
+  const reader = new SseReader(1_048_576, { onEvent, onEnd: () => undefined });
   const outcome = unlessRefused(GatewayError, () => {
     for (const chunk of chunks) reader.push(chunk);
     reader.end();
