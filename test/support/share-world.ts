@@ -14,7 +14,7 @@ const holders: Readonly<Record<Holder, readonly [tenant: string, role: string]>>
   neighbour: ["other", "viewer"],
 };
 
-const reviewRule = `rules:
+const rules = `rules:
   - id: open.review
     title: What asks for it is reviewed
     decision: review
@@ -23,6 +23,14 @@ const reviewRule = `rules:
     match: { phase: input, tool: echo }
     when: has(args.please_review)
     message: asked for review
+  - id: open.block
+    title: What asks for it is blocked
+    decision: block
+    severity: low
+    risk: 0
+    match: { phase: input, tool: echo }
+    when: has(args.please_block)
+    message: asked to be blocked
 `;
 
 export interface ShareWorldOptions {
@@ -81,7 +89,7 @@ log: { level: warn }
 limits: { ${limits} }
 ${more}
 `;
-    const files = { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": reviewRule };
+    const files = { ...allowEverything("packs/open"), "packs/open/rules/asked.yaml": rules };
     const gateway = await startGateway({ config, files, limitsShares: true, ownProcess: true }).catch(
       async (cause: unknown) => {
         await upstream.stop();
@@ -96,12 +104,17 @@ ${more}
   }
 
   /** POSTs one request to `/mcp`. */
-  async ask(holder: Holder, method: string, params: object, headers: HeaderList = []): Promise<Called> {
+  ask(holder: Holder, method: string, params: object, headers: HeaderList = []): Promise<Called> {
+    return this.post(holder, JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }), headers);
+  }
+
+  /** POSTs any body to `/mcp`. */
+  async post(holder: Holder, body: string, headers: HeaderList = []): Promise<Called> {
     const answer = await send(this.gateway.url, {
       method: "POST",
       target: "/mcp",
       headers: [["x-api-key", this.key(holder)], ["content-type", "application/json"], ...headers],
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      body,
     });
     return { status: answer.status, session: answer.headers.get("mcp-session-id"), ...JSON.parse(answer.body) };
   }

@@ -79,6 +79,64 @@ describe("one viewer key at its worst [S77]", function () {
     return isOpen ? socket : undefined;
   }
 
+  for (const [what, beyond, told] of [
+    ["wide", Array.from({ length: 49_000 }, () => "{}").join(), "expected at most 10000 members and items"],
+    ["deep", "[".repeat(50_000) + "]".repeat(50_000), "expected at most 64 levels"],
+  ] as const) {
+    it(`by ${what} bodies, each of which is told the bound`, async () => {
+      world = await ShareWorld.start({ connection: "session" });
+      const params = { name: "echo", arguments: { mark: "none" } };
+      const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+      const body = call.replace('"none"', `[${beyond}]`);
+      const said = new Set<string>();
+      await starve(
+        async () => pour(96, async () => said.add((await world.post("attacker", body)).error?.message ?? "")),
+        50,
+      );
+      expect([...said].join("; ")).to.include(told);
+      expect((await world.upstream.calls()).some(({ body: sent }) => sent.includes(`"mark":[`))).to.equal(false);
+    });
+  }
+
+  it("by bodies of 4 MB that are blocked", async () => {
+    world = await ShareWorld.start({ connection: "session" });
+    const pages = Array.from({ length: 4 }, () => "page of text. ".repeat(74_000));
+    const said = new Set<string>();
+    await starve(async () => {
+      return pour(24, async () => {
+        const { result, error } = await world.call("attacker", { please_block: true, pages });
+        said.add(error?.message ?? result?.content?.[0]?.text.slice(0, 17) ?? "");
+      });
+    }, 400);
+    expect([...said].join("; "))
+      .to.match(/Blocked by policy/)
+      .and.to.match(/try again in \d+ s/);
+    expect((await world.upstream.calls()).some(({ body }) => body.includes("please_block"))).to.equal(false);
+  });
+
+  it("by `evaluate` of 4,900 empty objects over 4 sockets", async () => {
+    world = await ShareWorld.start({ connection: "session" });
+    const items = Array.from({ length: 4_900 }, () => ({}));
+    const action = { capability: "write", target: "recorder", tool: "echo", arguments: { items } };
+    const message = JSON.stringify({ type: "evaluate", payload: { action } });
+    const said = new Set<string>();
+    await starve(async () => {
+      const open = Array.from({ length: 4 }, () => openSocket("attacker"));
+      const asked = (await Promise.all(open)).map(async (socket) => {
+        if (socket === undefined) throw new Error("expected a place");
+        for (let answers = 0; answers < 24; answers++) {
+          const answered = new Promise<string>((resolve) => socket.once("message", (data) => resolve(String(data))));
+          socket.send(message);
+          const { type, payload } = JSON.parse(await answered) as { type: string; payload: { message?: string } };
+          said.add(payload.message ?? type);
+        }
+      });
+      await Promise.all(asked);
+      return 96;
+    }, 100);
+    expect([...said]).to.include("evaluation");
+  });
+
   it("by 200 `initialize`", async () => {
     world = await ShareWorld.start({ connection: "session" });
     await starve(() => pour(200, () => world.initialize("attacker")), 100);
