@@ -59,11 +59,11 @@ const rpc: readonly Json[] = [
 ];
 const rpcMembers = new Set(["jsonrpc", "id", "method", "params", "result", "error"]);
 
-/** The events of a stream that comes in these chunks; null where it is refused. */
-function sseEvents(chunks: readonly Uint8Array[]): readonly object[] | null {
-  const events: object[] = [];
+/** The events of a stream that comes in these chunks, their data in one piece; null where it is refused. */
+function sseEvents(chunks: readonly Uint8Array[]): readonly (SseEvent & { readonly data: Buffer })[] | null {
+  const events: (SseEvent & { readonly data: Buffer })[] = [];
   const onEvent = ({ data, ...rest }: SseEvent): void => {
-    events.push({ ...rest, data: (data instanceof JoinedBytes ? data.bytes : data).toString() });
+    events.push({ ...rest, data: data instanceof JoinedBytes ? data.bytes : data });
   };
   const reader = new SseReader(1_048_576, { onEvent, onEnd: () => undefined });
   const outcome = unlessRefused(GatewayError, () => {
@@ -261,7 +261,13 @@ export const textSubjects: Readonly<Record<string, Subject>> = {
     read: (input, random) => {
       const events = sseEvents([input]);
       expect(sseEvents(randomChunks(input, random))).to.deep.equal(events);
-      return events === null ? refused : accepted;
+      const outcomes = events?.map(({ data }) => {
+        return unlessRefused(GatewayError, () => {
+          parseStrictJson(data, bounds);
+          return accepted;
+        });
+      });
+      return outcomes?.find((outcome) => outcome !== accepted) ?? (outcomes === undefined ? refused : accepted);
     },
   },
   "streams of models": {
