@@ -50,22 +50,22 @@ export function lastPart(key: string): string {
  * disk they lie in a database of their own.
  */
 export const familyPrefixes = { disclosure: "{disclosure}/", piece: "{piece}/", record: "{record}/" } as const;
-type Family = keyof typeof familyPrefixes;
 
 /** All keys of the families lie between these two; tenants whose names begin with the second have their other keys behind it. */
 export const [firstFamilyKey, behindFamilies] = [familyPrefixes.disclosure, "~"] as const;
 
-/** End the keys of the other families, which lie right behind the record of that number: so the keys of all together only grow. */
-const familyMarks: Readonly<Record<Family, string>> = { disclosure: "+", piece: "*", record: "" };
-const marks = Object.values(familyMarks).join("");
+/** Begins the key of a piece, before every tenant's name: pieces lie apart, so that whoever goes through records does not read them. */
+const pieceLead = " ";
+const behindPieces = "!";
+/** Ends the key of private fields: they lie right behind their record, so that the keys of both together only grow. */
+const privateMark = "+";
 
 /** Returns the key in the database of the records; undefined for one that lies in the other database. */
 export function recordPlace(key: string): string | undefined {
-  if (!key.startsWith("{")) return undefined;
-  for (const family of ["record", "disclosure", "piece"] as const) {
-    const prefix = familyPrefixes[family];
-    if (key.startsWith(prefix)) return key.slice(prefix.length) + familyMarks[family];
-  }
+  const { record, disclosure, piece } = familyPrefixes;
+  if (key.startsWith(record)) return key.slice(record.length);
+  if (key.startsWith(disclosure)) return key.slice(disclosure.length) + privateMark;
+  if (key.startsWith(piece)) return pieceLead + key.slice(piece.length);
   return undefined;
 }
 
@@ -85,33 +85,34 @@ export interface RecordFamily {
   bounds(range: KeyBounds): KeyBounds | undefined;
 }
 
-function makeFamily(family: Family): RecordFamily {
-  const [prefix, mark] = [familyPrefixes[family], familyMarks[family]];
+function makeFamily(prefix: string, { lead = "", mark = "" } = {}): RecordFamily {
   const { lt: end } = rangeOf(prefix);
-  const rest = (bound: string): string => bound.slice(prefix.length);
+  const [first, last] = lead === "" ? [{ gte: behindPieces }] : [{ gte: lead }, { lt: behindPieces }];
+  const rest = (bound: string): string => lead + bound.slice(prefix.length);
   return {
     keyAt: (place) => {
-      const last = place.slice(-1);
-      if ((marks.includes(last) ? last : "") !== mark) return undefined;
-      return prefix + place.slice(0, place.length - mark.length);
+      if (place.startsWith(pieceLead) !== (lead !== "")) return undefined;
+      if (place.endsWith(privateMark) !== (mark !== "")) return undefined;
+      return prefix + place.slice(lead.length, place.length - mark.length);
     },
     bounds: ({ gt, gte, lt, lte }) => {
       const [least, most] = [gt ?? gte ?? "", lt ?? lte ?? end];
       if (least >= end || most <= prefix) return undefined;
-      const after =
-        gt === undefined
-          ? gte !== undefined && gte > prefix && { gte: rest(gte) }
-          : gt > prefix && { gt: rest(gt) + mark };
-      const before =
-        lt === undefined ? lte !== undefined && lte < end && { lte: rest(lte) + mark } : lt < end && { lt: rest(lt) };
+      const after = least <= prefix ? first : gt === undefined ? { gte: rest(least) } : { gt: rest(least) + mark };
+      const before = most >= end ? last : lt === undefined ? { lte: rest(most) + mark } : { lt: rest(most) };
       return { ...after, ...before };
     },
   };
 }
 
-export const recordFamily: RecordFamily = makeFamily("record");
+export const recordFamily: RecordFamily = makeFamily(familyPrefixes.record);
+export const pieceFamily: RecordFamily = makeFamily(familyPrefixes.piece, { lead: pieceLead });
 /** In the order of their keys. */
-export const recordFamilies: readonly RecordFamily[] = [makeFamily("disclosure"), makeFamily("piece"), recordFamily];
+export const recordFamilies: readonly RecordFamily[] = [
+  makeFamily(familyPrefixes.disclosure, { mark: privateMark }),
+  pieceFamily,
+  recordFamily,
+];
 
 /** Every tenant that has a key in the store. A few look-ups each, however many keys they have. */
 export async function listTenants(store: StringLevel): Promise<string[]> {

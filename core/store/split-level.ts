@@ -10,6 +10,7 @@ import {
   behindFamilies,
   firstFamilyKey,
   type KeyBounds,
+  pieceFamily,
   type RecordFamily,
   recordFamilies,
   recordFamily,
@@ -206,11 +207,12 @@ export class SplitLevel extends EngineLevel {
     return new SplitIterator(this, options, options.reverse ? parts.reverse() : parts);
   }
 
-  /** The bytes of a range in the tables, about; those of private fields count as their records'. */
+  /** The bytes of a range in the tables, about; those of private fields count as their records', but for their pieces. */
   async approximateSize(start: string, end: string): Promise<number> {
     const { records, state } = this.#open.pair;
     if (recordPlace(start) === undefined) return state.approximateSize(start, end);
-    const range = recordFamily.bounds({ gte: start, lt: end });
+    const bounds = { gte: start, lt: end };
+    const range = recordFamily.bounds(bounds) ?? pieceFamily.bounds(bounds);
     return range === undefined ? 0 : records.approximateSize(range.gte ?? "", range.lt ?? lastKey);
   }
 

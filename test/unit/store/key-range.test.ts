@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { pieceGroup, pieceKey, recordKey, sessionKey } from "../../../core/evidence/record/key-space.ts";
-import { listTenants } from "../../../core/store/key-range.ts";
+import { listTenants, pieceFamily, recordFamilies, recordPlace } from "../../../core/store/key-range.ts";
 
 describe("listTenants(store)", () => {
   it("finds every tenant, and nothing that is not one", async () => {
@@ -25,5 +25,24 @@ describe("listTenants(store)", () => {
     await store.put(recordKey("e", 1, "disclosure"), "");
     await store.put(pieceKey("f", pieceGroup(1, "a"), 0), "");
     expect(await listTenants(store)).to.have.members(["a", "b", "c/d", "e", "f"]);
+  });
+});
+
+describe("the families of records on disk", () => {
+  it("are not searched for pieces among records, nor the other way: a start lists tenants by a few look-ups", () => {
+    const isWithin = (key: string, { gte = "", lt = "\x7f" }): boolean => {
+      const place = recordPlace(key) ?? "";
+      return place >= gte && place < lt;
+    };
+    for (const tenant of ["acme", "~", "!", "(a)", " a", "{a}"]) {
+      const piece = pieceKey(tenant, pieceGroup(1, "a"), 0);
+      for (const family of recordFamilies) {
+        const bounds = family.bounds({}) ?? {};
+        expect(isWithin(piece, bounds), tenant).to.equal(family === pieceFamily);
+        for (const part of ["record", "disclosure"] as const) {
+          expect(isWithin(recordKey(tenant, 1, part), bounds), `${part} of ${tenant}`).to.equal(family !== pieceFamily);
+        }
+      }
+    }
   });
 });
