@@ -4,7 +4,7 @@ import type { Json } from "../../action/json.ts";
 import { jsonPieces } from "../../action/json-pieces.ts";
 import type { Turns } from "../../action/turns.ts";
 import { lastPart } from "../../store/key-range.ts";
-import { drawPieceKey, type PieceGroup, pieceKeys, piecePlace, sealPiece } from "../private/entry-piece.ts";
+import { drawPieceKey, pieceKeys, piecePlace, sealPiece } from "../private/entry-piece.ts";
 import { piecedText } from "../private/private-field.ts";
 import {
   type EvidenceStore,
@@ -68,10 +68,10 @@ export class PieceWriter {
     const filled = Buffer.allocUnsafeSlow(pieceBytes);
     let length = 0;
     let pieces: WrittenPieces | undefined;
-    const flush = async (isLast: boolean): Promise<void> => {
+    const flush = async (): Promise<void> => {
       pieces ??= await this.#begin(chain, kind);
       onPiece?.(length);
-      await pieces.add(filled.subarray(0, length), isLast);
+      await pieces.add(filled.subarray(0, length));
       length = 0;
       await turns.next();
     };
@@ -79,7 +79,7 @@ export class PieceWriter {
       for (const text of jsonPieces(value)) {
         const bytes = Buffer.from(text);
         for (let at = 0; at < bytes.length; ) {
-          if (length === pieceBytes) await flush(false);
+          if (length === pieceBytes) await flush();
           const copied = bytes.copy(filled, length, at);
           length += copied;
           at += copied;
@@ -90,9 +90,9 @@ export class PieceWriter {
         await turns.next();
         return { text: filled.toString("utf8", 0, length) };
       }
-      await flush(true);
+      await flush();
       await pieces.settled();
-      return { text: piecedText(pieces.key), pieces };
+      return { text: pieces.text, pieces };
     } catch (error) {
       await pieces?.end();
       throw error;
@@ -108,13 +108,14 @@ export class PieceWriter {
     });
     this.#newest.set(tenant, own);
     await before;
-    const name = pieceGroup(Math.max(chain.head.seq, 0), Buffer.from(this.#random(idBytes)).toString("hex"));
-    const openKey = openGroupKey(tenant, name);
+    const group = pieceGroup(Math.max(chain.head.seq, 0), Buffer.from(this.#random(idBytes)).toString("hex"));
+    const openKey = openGroupKey(tenant, group);
     this.#open.add(openKey);
     return new WrittenPieces({
       commit: this.#commit,
       random: this.#random,
-      group: { tenant, chain: chain.id, name },
+      tenant,
+      group,
       kind,
       onEnd: () => {
         this.#open.delete(openKey);
@@ -143,30 +144,36 @@ export class PieceWriter {
 interface PiecesParts {
   readonly commit: GroupCommit;
   readonly random: Random;
-  readonly group: PieceGroup;
+  readonly tenant: string;
+  readonly group: string;
   readonly kind: LargeFields["kind"];
   readonly onEnd: () => void;
 }
 
 /** The pieces of one record's private fields. */
 export class WrittenPieces {
-  readonly key: Uint8Array;
   readonly #parts: PiecesParts;
+  readonly #key: Uint8Array;
   #count = 0;
   #last: Promise<void> = Promise.resolve();
   #isTaken = false;
 
   constructor(parts: PiecesParts) {
     this.#parts = parts;
-    this.key = drawPieceKey(parts.random);
+    this.#key = drawPieceKey(parts.random);
+  }
+
+  /** Sealed by the entry of their record in place of the fields. */
+  get text(): string {
+    return piecedText(this.#key, this.#count);
   }
 
   /** Adds a piece, which is written while the next one is made. */
-  async add(plain: Uint8Array, isLast: boolean): Promise<void> {
-    const { commit, random, group, kind } = this.#parts;
+  async add(plain: Uint8Array): Promise<void> {
+    const { commit, random, tenant, group, kind } = this.#parts;
     const index = this.#count++;
-    const value = sealPiece(this.key, group, { index, isLast }, plain, random);
-    const writes: BatchWrite[] = [{ type: "put", key: pieceKey(group.tenant, group.name, index), value }];
+    const key = pieceKey(tenant, group, index);
+    const writes: BatchWrite[] = [{ type: "put", key, value: sealPiece(this.#key, key, plain, random) }];
     if (index === 0) writes.push({ type: "put", key: this.#openKey, value: "" });
     await this.#last;
     commit.admit(kind);
@@ -182,21 +189,21 @@ export class WrittenPieces {
 
   /** Returns the writes that commit with the record `seq`, which has the pieces then. */
   take(seq: number): readonly BatchOperation[] {
-    const { tenant, name } = this.#parts.group;
+    const { tenant, group } = this.#parts;
     this.#isTaken = true;
     return [
       { type: "del", key: this.#openKey },
-      { type: "put", key: recordKey(tenant, seq, "pieces"), value: piecePlace(name, this.#count) },
+      { type: "put", key: recordKey(tenant, seq, "pieces"), value: piecePlace(group, this.#count) },
     ];
   }
 
   /** Lets the tenant's next large record begin. What no record took is deleted; where that fails, the next start does it. */
   async end(): Promise<void> {
-    const { commit, group, onEnd } = this.#parts;
+    const { commit, tenant, group, onEnd } = this.#parts;
     try {
       await this.#last;
       if (this.#isTaken) return;
-      const keys = [this.#openKey, ...pieceKeys(group.tenant, piecePlace(group.name, this.#count))];
+      const keys = [this.#openKey, ...pieceKeys(tenant, piecePlace(group, this.#count))];
       commit.admit("outcome");
       await commit.submitWrites(keys.map((key) => ({ type: "del", key })));
     } catch {
@@ -207,7 +214,6 @@ export class WrittenPieces {
   }
 
   get #openKey(): string {
-    const { tenant, name } = this.#parts.group;
-    return openGroupKey(tenant, name);
+    return openGroupKey(this.#parts.tenant, this.#parts.group);
   }
 }

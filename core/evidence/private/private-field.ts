@@ -13,7 +13,7 @@ import { cipherKeyBytes, encryptBytes, nonceBytes, openBytes, type WrappingKey }
 import { type EvidenceStore, partRange, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
-import { openPieces } from "./entry-piece.ts";
+import { openPieces, pieceKeys } from "./entry-piece.ts";
 
 /** The parts of an action whose values lie apart from the chain. */
 export const privateMembers = ["arguments", "output", "facts"] as const;
@@ -259,15 +259,17 @@ function disclosureText(disclosure: Disclosure): string {
   return JSON.stringify(kept);
 }
 
-/** The text of an entry whose fields are in pieces: their key. */
+/** The text of an entry whose fields are in pieces. */
 interface PiecedEntry {
   /** base64url */
   readonly pieces_key: string;
+  /** Their number: a place that says fewer is noticed. */
+  readonly pieces: number;
 }
 
-/** Returns the text that an entry seals in place of fields that are in pieces under a key. */
-export function piecedText(key: Uint8Array): string {
-  const entry: PiecedEntry = { pieces_key: Buffer.from(key).toString("base64url") };
+/** Returns the text that an entry seals in place of fields that are in so many pieces under a key. */
+export function piecedText(key: Uint8Array, pieces: number): string {
+  const entry: PiecedEntry = { pieces_key: Buffer.from(key).toString("base64url"), pieces };
   return JSON.stringify(entry);
 }
 
@@ -332,14 +334,14 @@ export async function readDisclosure(
 /** Reads what an entry says, and the pieces that it has the key of; undefined where these are lost or damaged. */
 async function readKept(
   reader: Reader,
-  { tenant, chain, seq }: DisclosurePlace,
+  { tenant, seq }: DisclosurePlace,
   entry: Uint8Array,
 ): Promise<KeptMembers | undefined> {
   const said = JSON.parse(decodeValue(entry)) as KeptMembers | PiecedEntry;
   if (!("pieces_key" in said)) return said;
-  const at = await reader.get(recordKey(tenant, seq, "pieces"));
-  const key = Buffer.from(said.pieces_key, "base64url");
-  const bytes = at === undefined ? undefined : await openPieces(reader, key, { tenant, chain }, at);
+  const places = pieceKeys(tenant, (await reader.get(recordKey(tenant, seq, "pieces"))) ?? "");
+  if (places.length !== said.pieces) return;
+  const bytes = await openPieces(reader, Buffer.from(said.pieces_key, "base64url"), places);
   return bytes && (JSON.parse(Buffer.from(bytes).toString()) as KeptMembers);
 }
 
