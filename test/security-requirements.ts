@@ -93,7 +93,7 @@ S74 | 6, 22  | part | 1 M decisions → flat RSS and flat latency (a test holds 
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
 
 ## Fairness
-S76 | 16, 22 | part | A body of more JSON nodes than the bound; wide, deep, repeated: refused at parse, under 5 ms; no request holds the event loop for more than 20 ms (all is read, judged, sealed and sent in turns, which tests count; \`bench:turns\` prints 3 to 10 for calls and model requests of 4 MB and for answers of 14, once 22; a collection of garbage takes 5 to 14 besides)
+S76 | 16, 22 | part | A body of more JSON nodes than the bound; wide, deep, repeated: refused at parse, under 5 ms; no request holds the event loop for more than 20 ms (all is read, judged, sealed and sent in turns, which tests count; \`bench:turns\` prints 3 to 12 for calls and model requests of 4 MB and for answers of 14, once 22; a collection of garbage takes 5 to 14 besides)
 S77 | 16, 22 | met  | One key at its worst (wide bodies, sessions, connections, sockets, watchers, review floods, stored bytes) → another tenant's p50 within 3× of quiet, operators and kills within 100 ms, /health within 50 ms; refusals name the limit (tests hold counts, order and CPU; \`bench:starve\` prints the milliseconds)
 
 ## What reaches upstreams
