@@ -259,8 +259,8 @@ export async function readSessionSeqs(
 
 /** The principal of a session. */
 async function readPrincipal(view: StoreView, tenant: string, session: string): Promise<string> {
-  const summary = await view.get(sessionKey(tenant, session));
-  return summary === undefined ? session : (JSON.parse(summary) as SessionSummary).principal;
+  const text = await view.get(sessionKey(tenant, session));
+  return text === undefined ? session : checkSummary(text, tenant).principal;
 }
 
 /** The detail of an event's record, and its time. */

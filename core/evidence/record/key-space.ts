@@ -1,4 +1,5 @@
 import type { AbstractBatchOptions, AbstractPutOptions } from "abstract-level";
+import { GatewayError } from "../../action/error.ts";
 import {
   familyPrefixes,
   type KeyRange,
@@ -200,7 +201,9 @@ export function seqIn(key: string): number {
   return Number(lastPart(key));
 }
 
+/** Numbers are read out of the store, too, where a disk may have damaged them. */
 function sequence(number: number): string {
-  if (!Number.isSafeInteger(number) || number < 0) throw new TypeError(`evidence: expected a sequence number`);
+  if (!Number.isSafeInteger(number) || number < 0)
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", "expected a sequence number; verify the chain");
   return String(number).padStart(seqDigits, "0");
 }

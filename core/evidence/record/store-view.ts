@@ -1,6 +1,7 @@
 import type { AbstractSnapshot } from "abstract-level";
 import { GatewayError } from "../../action/error.ts";
 import type { KeyRange } from "../../store/key-range.ts";
+import { TreeFault } from "../tree/merkle.ts";
 import type { EvidenceStore } from "./key-space.ts";
 
 /** The store, as of one moment. */
@@ -74,9 +75,9 @@ export function isClosedFault(error: unknown): boolean {
   return closedCodes.has(codeOf(error));
 }
 
-/** Maps a failed read of the store to EVIDENCE_UNAVAILABLE; returns any other error unchanged. */
+/** Maps a failed read of the store, and a hole in a tree, to EVIDENCE_UNAVAILABLE; returns any other error unchanged. */
 export function readFault(error: unknown): unknown {
-  if (!String(codeOf(error)).startsWith("LEVEL_")) return error;
+  if (!(error instanceof TreeFault) && !String(codeOf(error)).startsWith("LEVEL_")) return error;
   return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
 }
 

@@ -1,5 +1,5 @@
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
-import type { Json } from "../../action/json.ts";
+import { isJsonObject, type Json, parseKept } from "../../action/json.ts";
 import type { EvidenceRecord } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
 import { type StateMap, subjectPath } from "./state-map.ts";
@@ -33,6 +33,16 @@ export const emptyState: ChainState = {
   map: "",
   size: 0,
 };
+
+/** Parses the text of a state; undefined for one that is none. */
+export function parseState(text: string): ChainState | undefined {
+  const state = parseKept(text);
+  if (!isJsonObject(state) || typeof state.map !== "string" || !isJsonObject(state.events)) return undefined;
+  const counts = [state.size, ...Object.values({ ...emptyState.events, ...state.events })];
+  return counts.every((count) => Number.isSafeInteger(count) && Number(count) >= 0)
+    ? (state as unknown as ChainState)
+    : undefined;
+}
 
 /** The SHA-256 (hex) by which a checkpoint names its state. */
 export function digestState({ events, map, size }: ChainState): string {

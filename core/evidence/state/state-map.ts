@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
+import { parseKept } from "../../action/json.ts";
 import { leafHash } from "../tree/merkle.ts";
 
 /** The numbers that a state holds of one subject: a session, or a principal. */
@@ -24,8 +25,11 @@ type Page = Slot[];
 const slotsPerPage = 16;
 const emptyHash = "0".repeat(64);
 const nodeInput = Buffer.alloc(65, 0x01);
+const digestPattern = /^[0-9a-f]{64}$/;
 /** The hash of an empty place on each level of a page, from its slots up, and of the place above two of them. */
 const emptyLevels: readonly (readonly [empty: string, above: string])[] = listEmptyLevels();
+
+const emptyRoot = String(emptyLevels.at(-1)?.[1]);
 
 /** The path of a subject: the SHA-256 (hex) of its kind and id. */
 export function subjectPath(kind: "session" | "principal", id: string): string {
@@ -38,14 +42,20 @@ export function subjectPath(kind: "session" | "principal", id: string): string {
  * changed are written by the caller.
  */
 export class StateMap {
+  readonly #root: string;
   readonly #read: (prefix: string) => Promise<string | undefined>;
   readonly #saltOf: (path: string) => string;
   /** Null for a page that was removed. */
   readonly #pages = new Map<string, Page | null>();
   readonly #changed = new Set<string>();
 
-  /** `read` returns the text of the page of a prefix. `saltOf` hides values from whoever sees the hashes beside them. */
-  constructor(read: (prefix: string) => Promise<string | undefined>, saltOf: (path: string) => string) {
+  /**
+   * `root` is what `root` returned when the pages were written; empty for a new map. `read` returns the text of the page of a
+   * prefix. `saltOf` hides values from whoever sees the hashes beside them. Everything throws EVIDENCE_UNAVAILABLE where a page is
+   * missing, or is not the one that the root is of.
+   */
+  constructor(root: string, read: (prefix: string) => Promise<string | undefined>, saltOf: (path: string) => string) {
+    this.#root = root || emptyRoot;
     this.#read = read;
     this.#saltOf = saltOf;
   }
@@ -110,6 +120,7 @@ export class StateMap {
       for (let level = 1; level < levels.length; level++) beside.push(String(levels[level]?.[(at >> (4 - level)) ^ 1]));
       const slot = page[at] ?? null;
       if (typeof slot === "string") continue;
+      this.#check(slot, prefix);
       if (slot === null) return { beside, other: [], salt: "", value: [] };
       if (slot[0] !== path) return { beside, other: [slot[0], this.#commit(slot[0], slot[1])], salt: "", value: [] };
       return { beside, other: [], salt: this.#saltOf(path), value: slot[1] };
@@ -129,20 +140,27 @@ export class StateMap {
     for (let prefix = ""; ; prefix = path.slice(0, prefix.length + 1)) {
       const page = await this.#open(prefix);
       const slot = page[digitAt(path, prefix.length)] ?? null;
-      if (typeof slot !== "string") return { page, prefix, slot };
+      if (typeof slot === "string") continue;
+      this.#check(slot, prefix);
+      return { page, prefix, slot };
     }
   }
 
   async #open(prefix: string): Promise<Page> {
     const known = this.#pages.get(prefix);
     if (known) return known;
+    const above = this.#pages.get(prefix.slice(0, -1));
+    const expected = prefix === "" ? this.#root : above?.[digitAt(prefix, prefix.length - 1)];
     const text = await this.#read(prefix);
-    if (text === undefined && prefix !== "") {
-      throw new GatewayError("EVIDENCE_UNAVAILABLE", `the state of a chain lacks page \`${prefix}\``);
-    }
-    const page = text === undefined ? emptyPage() : (JSON.parse(text) as Page);
+    const page = text === undefined ? emptyPage() : parseStatePage(text);
+    if (!page || levelsOf(page)[0]?.[0] !== expected) throw damaged(prefix);
     this.#pages.set(prefix, page);
     return page;
+  }
+
+  /** Checks that a leaf has the value that its hash is of. */
+  #check(slot: Exclude<Slot, string>, prefix: string): void {
+    if (slot !== null && slot[2] !== hashStateLeaf(slot[0], this.#commit(slot[0], slot[1]))) throw damaged(prefix);
   }
 
   /** Marks a page as changed, and those above it. */
@@ -153,6 +171,26 @@ export class StateMap {
   #commit(path: string, value: StateValue): string {
     return commitState(this.#saltOf(path), value);
   }
+}
+
+function damaged(prefix: string): GatewayError {
+  return new GatewayError("EVIDENCE_UNAVAILABLE", `page \`${prefix}\` of the state of a chain is damaged or missing`);
+}
+
+/** Parses the text of a page; undefined for one that no map has written. */
+export function parseStatePage(text: string): Page | undefined {
+  const page = parseKept(text);
+  return Array.isArray(page) && page.length === slotsPerPage && page.every(isSlot) ? (page as Page) : undefined;
+}
+
+function isSlot(slot: unknown): boolean {
+  if (!Array.isArray(slot)) return slot === null || isDigest(slot);
+  const [path, value] = slot;
+  return isDigest(path) && Array.isArray(value) && value.every(Number.isSafeInteger) && isDigest(slot[2]);
+}
+
+function isDigest(value: unknown): boolean {
+  return typeof value === "string" && digestPattern.test(value);
 }
 
 /** The hashes of a page: its root, then each level below, down to its 16 slots. */

@@ -19,8 +19,8 @@ import {
 import type { EvidenceRecord } from "../record/record.ts";
 import { type Reader, StoreView } from "../record/store-view.ts";
 import { checkpointSigner, parseCheckpoint, type SignedCheckpoint, signCheckpoint } from "../tree/checkpoint.ts";
-import { type ChainState, digestState, emptyState, StateChange } from "./chain-state.ts";
-import { StateMap, type StateProof, subjectPath } from "./state-map.ts";
+import { type ChainState, digestState, emptyState, parseState, StateChange } from "./chain-state.ts";
+import { parseStatePage, StateMap, type StateProof, subjectPath } from "./state-map.ts";
 
 interface StateStoreParts {
   readonly store: EvidenceStore;
@@ -104,7 +104,7 @@ export class StateStore {
     about: { readonly session: string; readonly principal: string },
   ): Promise<ShownStates> {
     const base = await readState(view, tenant);
-    const map = this.#openMap(view, tenant);
+    const map = this.#openMap(view, tenant, base);
     const change = new StateChange(base);
     await readRecords(view, tenant, base.size, checkpoint.size, change, () => setImmediate());
     const state = await change.apply(map, checkpoint.size, readLeaves(view, tenant));
@@ -113,7 +113,7 @@ export class StateStore {
     const published = parseCheckpoint(kept ?? "")?.state === undefined ? undefined : kept;
     const note = await this.#sign(tenant, checkpoint, state);
     if (published === undefined || base.size === checkpoint.size) return { checkpoint: note, published, states: [own] };
-    const before = { ...(await prove(this.#openMap(view, tenant), about)), state: base };
+    const before = { ...(await prove(this.#openMap(view, tenant, base), about)), state: base };
     return { checkpoint: note, published, states: [own, before] };
   }
 
@@ -130,7 +130,7 @@ export class StateStore {
     const { store } = this.#parts;
     let state = await readState(store, tenant);
     do {
-      const map = this.#openMap(store, tenant);
+      const map = this.#openMap(store, tenant, state);
       const change = new StateChange(state);
       const end = Math.min(state.size + recordsPerStep, checkpoint.size);
       await readRecords(view, tenant, state.size, end, change, rest);
@@ -147,9 +147,10 @@ export class StateStore {
     } while (state.size < checkpoint.size);
   }
 
-  #openMap(reader: Reader, tenant: string): StateMap {
+  #openMap(reader: Reader, tenant: string, { map }: ChainState): StateMap {
     const secret = this.#parts.ledger.stateSecret(tenant);
     return new StateMap(
+      map,
       (prefix) => reader.get(statePageKey(tenant, prefix)),
       (path) => sha256Hex(`${secret}\n${path}`),
     );
@@ -190,9 +191,15 @@ async function prove(map: StateMap, about: { readonly session: string; readonly 
   };
 }
 
+/** The state that is kept. Throws EVIDENCE_UNAVAILABLE for another than its checkpoint was signed with. */
 async function readState(reader: Reader, tenant: string): Promise<ChainState> {
   const text = await reader.get(stateKey(tenant));
-  return text === undefined ? emptyState : (JSON.parse(text) as ChainState);
+  if (text === undefined) return emptyState;
+  const state = parseState(text);
+  const kept = state && parseCheckpoint((await reader.get(checkpointAtKey(tenant, state.size))) ?? "")?.state;
+  if (state === undefined || (kept !== undefined && kept !== digestState(state)))
+    throw unavailable(tenant, "has a state that is damaged");
+  return state;
 }
 
 function unavailable(tenant: string, what: string): GatewayError {
@@ -220,6 +227,8 @@ async function readRecords(
 /** The paths of all leaves of a kept state. */
 async function* readLeaves(view: StoreView, tenant: string): AsyncGenerator<string> {
   for await (const [, text] of view.entries(statePageRange(tenant))) {
-    for (const slot of JSON.parse(text) as unknown[]) if (Array.isArray(slot)) yield String(slot[0]);
+    const page = parseStatePage(text);
+    if (page === undefined) throw unavailable(tenant, "has a state that is damaged");
+    for (const slot of page) if (Array.isArray(slot)) yield slot[0];
   }
 }

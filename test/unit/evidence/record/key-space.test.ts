@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { GatewayError } from "../../../../core/action/error.ts";
 import {
   openKey,
   openRange,
@@ -66,7 +67,7 @@ describe("evidence keys", () => {
 
   for (const number of [-1, 0.5, Number.NaN, 2 ** 53]) {
     it(`refuses ${number} as a sequence number`, () => {
-      expect(() => recordKey("t", number)).to.throw(TypeError, "expected a sequence number");
+      expect(() => recordKey("t", number)).to.throw(GatewayError, "expected a sequence number");
     });
   }
 });

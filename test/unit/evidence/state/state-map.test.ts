@@ -1,17 +1,20 @@
 import { expect } from "chai";
 import { isStateProof, StateMap } from "../../../../core/evidence/state/state-map.ts";
+import { rejection } from "../../../support/ledger-world.ts";
 import { seededDice } from "../../../support/mutation.ts";
 import { pathOf, proofOf, rootOf, saltOf } from "../../../support/state-world.ts";
 
 /** Pages as a store keeps them. */
 class Pages {
   readonly texts = new Map<string, string>();
+  #root = "";
 
   open(): StateMap {
-    return new StateMap(async (prefix) => this.texts.get(prefix), saltOf);
+    return new StateMap(this.#root, async (prefix) => this.texts.get(prefix), saltOf);
   }
 
-  keep(map: StateMap): void {
+  async keep(map: StateMap): Promise<void> {
+    this.#root = await map.root();
     for (const [prefix, text] of map.changes()) {
       if (text === undefined) this.texts.delete(prefix);
       else this.texts.set(prefix, text);
@@ -41,7 +44,7 @@ describe("StateMap", () => {
         }
         const root = await map.root();
         expect(root, `seed ${seed}`).to.equal(rootOf(leaves));
-        pages.keep(map);
+        await pages.keep(map);
         const again = pages.open();
         for (const path of [...leaves.keys(), absent]) {
           expect(await again.get(path)).to.deep.equal(leaves.get(path));
@@ -78,11 +81,45 @@ describe("StateMap", () => {
     const pages = new Pages();
     const map = pages.open();
     for (let each = 0; each < 3_000; each++) await map.set(pathOf("session", String(each)), [each, 0]);
-    await map.root();
-    pages.keep(map);
+    await pages.keep(map);
     const later = pages.open();
     await later.set(pathOf("session", "7"), [3_000, 0]);
     await later.root();
     expect(later.changes().length).to.be.at.most(5);
+  });
+
+  it("reads no page but those that its root is of, and no leaf but those that their hashes are of", async () => {
+    const pages = new Pages();
+    const map = pages.open();
+    for (let each = 0; each < 40; each++) await map.set(pathOf("session", String(each)), [each, 0]);
+    await pages.keep(map);
+    const page = JSON.parse(pages.texts.get("") ?? "") as unknown[];
+    const at = page.findIndex((slot) => typeof slot === "string");
+    const below = at.toString(16);
+    const leaves = JSON.parse(pages.texts.get(below) ?? "") as unknown[];
+    const [leaf, path] = leaves.flatMap((slot, index) => (Array.isArray(slot) ? [index, String(slot[0])] : [])) as [
+      number,
+      string,
+    ];
+    const other = "0".repeat(64);
+    const damaged = [
+      ["", undefined],
+      ["", JSON.stringify(page.with(at, other))],
+      ["", JSON.stringify(page.slice(1))],
+      [below, undefined],
+      [below, "7"],
+      [below, JSON.stringify(leaves.with(leaf, null))],
+      [below, JSON.stringify(leaves.with(leaf, [path, [7, 7], (leaves[leaf] as unknown[])[2]]))],
+    ] as const;
+    for (const [prefix, text] of damaged) {
+      const before = pages.texts.get(prefix) ?? "";
+      pages.texts.set(prefix, text ?? "");
+      if (text === undefined) pages.texts.delete(prefix);
+      for (const read of [pages.open().get(path), pages.open().prove(path), pages.open().set(path, [1, 1])]) {
+        expect(await rejection(read), `${prefix} = ${text}`).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+      }
+      pages.texts.set(prefix, before);
+    }
+    expect(await pages.open().get(path)).to.have.length(2);
   });
 });

@@ -4,12 +4,13 @@ import {
   checkpointAtKey,
   checkpointKey,
   recordKey,
+  stateKey,
   statePageRange,
 } from "../../../../core/evidence/record/key-space.ts";
 import { StoreView } from "../../../../core/evidence/record/store-view.ts";
 import { type ShownStates, StateStore } from "../../../../core/evidence/state/state-store.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
-import { newAction } from "../../../support/ledger-world.ts";
+import { newAction, rejection } from "../../../support/ledger-world.ts";
 import { PruneWorld } from "../../../support/prune-world.ts";
 
 const { principal, session } = newAction({}, "young");
@@ -84,6 +85,24 @@ describe("StateStore", () => {
     const { checkpoint } = await show();
     expect(await states.publish("acme")).to.equal(checkpoint);
     expect(await world.store.get(checkpointAtKey("acme", (await latest()).size))).to.equal(checkpoint);
+  });
+
+  it("signs nothing that comes of a state which its disk has damaged", async () => {
+    await states.publish("acme");
+    await world.act({}, "young");
+    const { size } = await latest();
+    const key = stateKey("acme");
+    const text = (await world.store.get(key)) ?? "";
+    for (const damaged of [text.replace(/"tenant":\d/, '"tenant":7'), text.replace(/"map":"./, '"map":"z'), "7"]) {
+      expect(damaged).to.not.equal(text);
+      await world.store.put(key, damaged);
+      for (const read of [states.publish("acme"), show()]) {
+        expect(await rejection(read), damaged).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+      }
+      expect(await world.store.get(checkpointAtKey("acme", size))).to.equal(undefined);
+    }
+    await world.store.put(key, text);
+    expect(await states.publish("acme")).to.not.equal(undefined);
   });
 
   it("forgets a session whose records were pruned, and counts on what stopped one", async () => {
