@@ -63,6 +63,9 @@ export function countedAs(
   return typeof id === "string" ? { kind: scope as "session" | "principal", id } : undefined;
 }
 
+/** Subjects between two turns of others. */
+const atOnce = 64;
+
 interface SubjectChange {
   readonly kind: "session" | "principal";
   /** The number after that of its last record; undefined where it has no new one. */
@@ -98,15 +101,25 @@ export class StateChange {
     if (record.kind === "retention" && event === "pruned") this.#firstKept = Number(firstKept);
   }
 
-  /** Changes the map of the state before; `leaves` are those that it may have to drop after a pruning. Returns the state after. */
-  async apply(map: StateMap, size: number, leaves: AsyncIterable<string>): Promise<ChainState> {
+  /**
+   * Changes the map of the state before; `leaves` are those that it may have to drop after a pruning. Returns the state after. `rest` is
+   * called between some subjects, and some pages of the map.
+   */
+  async apply(
+    map: StateMap,
+    size: number,
+    leaves: AsyncIterable<string>,
+    rest: () => Promise<unknown>,
+  ): Promise<ChainState> {
+    let count = 0;
     for (const [path, { kind, end, stops }] of this.#subjects) {
+      if (++count % atOnce === 0) await rest();
       const before = await map.get(path);
       const total = (before?.at(-1) ?? 0) + stops;
       await map.set(path, kind === "principal" ? [total] : [end ?? before?.[0] ?? 0, total]);
     }
     if (this.#firstKept > 0) for await (const path of leaves) await this.#forget(map, path);
-    return { events: this.#events, map: await map.root(), size };
+    return { events: this.#events, map: await map.root(rest), size };
   }
 
   /** Drops a session whose records were pruned. What stopped it stays in the chain, and is counted on. */

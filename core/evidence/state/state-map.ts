@@ -23,6 +23,8 @@ type Slot = readonly [path: string, value: StateValue, hash: string] | string | 
 type Page = Slot[];
 
 const slotsPerPage = 16;
+/** Pages between two turns of others. */
+const atOnce = 64;
 const emptyHash = "0".repeat(64);
 const nodeInput = Buffer.alloc(65, 0x01);
 const digestPattern = /^[0-9a-f]{64}$/;
@@ -98,10 +100,11 @@ export class StateMap {
     }
   }
 
-  /** The root (hex). */
-  async root(): Promise<string> {
+  /** The root (hex). `rest` is called between some pages. */
+  async root(rest?: () => Promise<unknown>): Promise<string> {
     const inOrder = [...this.#changed].sort((a, b) => b.length - a.length);
-    for (const prefix of inOrder) {
+    for (const [count, prefix] of inOrder.entries()) {
+      if (count % atOnce === 0) await rest?.();
       const page = this.#pages.get(prefix);
       if (prefix === "" || !page) continue;
       const above = await this.#open(prefix.slice(0, -1));

@@ -107,7 +107,7 @@ export class StateStore {
     const map = this.#openMap(view, tenant, base);
     const change = new StateChange(base);
     await readRecords(view, tenant, base.size, checkpoint.size, change, () => setImmediate());
-    const state = await change.apply(map, checkpoint.size, readLeaves(view, tenant));
+    const state = await change.apply(map, checkpoint.size, readLeaves(view, tenant), () => setImmediate());
     const own = { ...(await prove(map, about)), state };
     const kept = await view.get(checkpointAtKey(tenant, base.size));
     const published = parseCheckpoint(kept ?? "")?.state === undefined ? undefined : kept;
@@ -134,7 +134,7 @@ export class StateStore {
       const change = new StateChange(state);
       const end = Math.min(state.size + recordsPerStep, checkpoint.size);
       await readRecords(view, tenant, state.size, end, change, rest);
-      state = await change.apply(map, end, readLeaves(new StoreView(store), tenant));
+      state = await change.apply(map, end, readLeaves(new StoreView(store), tenant), rest);
       const batch = store.batch();
       for (const [prefix, text] of map.changes()) {
         if (text === undefined) batch.del(statePageKey(tenant, prefix));
