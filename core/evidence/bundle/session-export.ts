@@ -14,7 +14,7 @@ import { isAction, readRecord } from "../record/record-text.ts";
 import { type Reader, readFault, StoreView } from "../record/store-view.ts";
 import { StateStore } from "../state/state-store.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
-import { leafHash, TreeFault, verifyInclusion } from "../tree/merkle.ts";
+import { leafHash, verifyInclusion } from "../tree/merkle.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import {
   type BundleContent,
@@ -102,7 +102,7 @@ export class SessionExport {
       const view = new StoreView(store, held.snapshot);
       return await this.#read(view, { tenant, session, created }, request);
     } catch (error) {
-      throw error instanceof TreeFault ? unavailable(tenant, `cannot be proven: ${error.message}`) : readFault(error);
+      throw readFault(error);
     }
   }
 

@@ -77,7 +77,10 @@ export function isClosedFault(error: unknown): boolean {
 
 /** Maps a failed read of the store, and a hole in a tree, to EVIDENCE_UNAVAILABLE; returns any other error unchanged. */
 export function readFault(error: unknown): unknown {
-  if (!(error instanceof TreeFault) && !String(codeOf(error)).startsWith("LEVEL_")) return error;
+  if (error instanceof TreeFault) {
+    return new GatewayError("EVIDENCE_UNAVAILABLE", `the chain cannot be proven: ${error.message}`, { cause: error });
+  }
+  if (!String(codeOf(error)).startsWith("LEVEL_")) return error;
   return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
 }
 

@@ -63,9 +63,6 @@ export function countedAs(
   return typeof id === "string" ? { kind: scope as "session" | "principal", id } : undefined;
 }
 
-/** Subjects between two turns of others. */
-const atOnce = 64;
-
 interface SubjectChange {
   readonly kind: "session" | "principal";
   /** The number after that of its last record; undefined where it has no new one. */
@@ -103,7 +100,7 @@ export class StateChange {
 
   /**
    * Changes the map of the state before; `leaves` are those that it may have to drop after a pruning. Returns the state after. `rest` is
-   * called between some subjects, and some pages of the map.
+   * called before each subject, and each page of the map that changed.
    */
   async apply(
     map: StateMap,
@@ -111,9 +108,8 @@ export class StateChange {
     leaves: AsyncIterable<string>,
     rest: () => Promise<unknown>,
   ): Promise<ChainState> {
-    let count = 0;
     for (const [path, { kind, end, stops }] of this.#subjects) {
-      if (++count % atOnce === 0) await rest();
+      await rest();
       const before = await map.get(path);
       const total = (before?.at(-1) ?? 0) + stops;
       await map.set(path, kind === "principal" ? [total] : [end ?? before?.[0] ?? 0, total]);

@@ -23,8 +23,6 @@ type Slot = readonly [path: string, value: StateValue, hash: string] | string | 
 type Page = Slot[];
 
 const slotsPerPage = 16;
-/** Pages between two turns of others. */
-const atOnce = 64;
 const emptyHash = "0".repeat(64);
 const nodeInput = Buffer.alloc(65, 0x01);
 const digestPattern = /^[0-9a-f]{64}$/;
@@ -100,11 +98,11 @@ export class StateMap {
     }
   }
 
-  /** The root (hex). `rest` is called between some pages. */
+  /** The root (hex). `rest` is called before each page that changed. */
   async root(rest?: () => Promise<unknown>): Promise<string> {
     const inOrder = [...this.#changed].sort((a, b) => b.length - a.length);
-    for (const [count, prefix] of inOrder.entries()) {
-      if (count % atOnce === 0) await rest?.();
+    for (const prefix of inOrder) {
+      await rest?.();
       const page = this.#pages.get(prefix);
       if (prefix === "" || !page) continue;
       const above = await this.#open(prefix.slice(0, -1));

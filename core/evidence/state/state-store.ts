@@ -3,7 +3,7 @@ import { sha256Hex } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, parseKept } from "../../action/json.ts";
 import { HeldSnapshot } from "../../store/held-snapshot.ts";
-import { backgroundPace, Pace } from "../../store/pace.ts";
+import { backgroundPace, Pace, turnsOf } from "../../store/pace.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { readKeyHistory } from "../key/key-history.ts";
 import {
@@ -46,8 +46,6 @@ export interface ShownStates {
 const recordsPerStep = 4_096;
 /** Records since the published state that an export goes through without keeping what it finds. */
 const maxUnkept = 262_144;
-/** Records between two turns of others. */
-const atOnce = 64;
 
 const queues = new WeakMap<EvidenceStore, Map<string, Promise<unknown>>>();
 
@@ -90,7 +88,7 @@ export class StateStore {
       const isPublished = published?.state !== undefined;
       if (checkpoint !== undefined && !(isPublished && checkpoint.size - base.size <= maxUnkept)) {
         await using held = new HeldSnapshot(store);
-        await this.#advance(new StoreView(store, held.snapshot), tenant, checkpoint, () => setImmediate());
+        await this.#advance(new StoreView(store, held.snapshot), tenant, checkpoint, restInTurns());
       }
       return new HeldSnapshot(store);
     });
@@ -106,8 +104,9 @@ export class StateStore {
     const base = await readState(view, tenant);
     const map = this.#openMap(view, tenant, base);
     const change = new StateChange(base);
-    await readRecords(view, tenant, base.size, checkpoint.size, change, () => setImmediate());
-    const state = await change.apply(map, checkpoint.size, readLeaves(view, tenant), () => setImmediate());
+    const rest = restInTurns();
+    await readRecords(view, tenant, base.size, checkpoint.size, change, rest);
+    const state = await change.apply(map, checkpoint.size, readLeaves(view, tenant), rest);
     const own = { ...(await prove(map, about)), state };
     const kept = await view.get(checkpointAtKey(tenant, base.size));
     const published = parseCheckpoint(kept ?? "")?.state === undefined ? undefined : kept;
@@ -184,6 +183,12 @@ export class StateStore {
   }
 }
 
+/** A rest where a turn's time is over, for work that somebody waits for. */
+function restInTurns(): () => Promise<void> {
+  const turns = turnsOf(setImmediate);
+  return () => turns.spend(0);
+}
+
 async function prove(map: StateMap, about: { readonly session: string; readonly principal: string }) {
   return {
     principal: await map.prove(subjectPath("principal", about.principal)),
@@ -215,12 +220,11 @@ async function readRecords(
   change: StateChange,
   rest: () => Promise<unknown>,
 ): Promise<void> {
-  let count = 0;
   for await (const [, text] of view.entries({ gte: recordKey(tenant, from), lt: recordKey(tenant, to) })) {
     const record = parseKept(text);
     if (!isJsonObject(record)) throw unavailable(tenant, "has a record that cannot be read");
     change.accept(record as unknown as EvidenceRecord);
-    if (++count % atOnce === 0) await rest();
+    await rest();
   }
 }
 
